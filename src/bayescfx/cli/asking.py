@@ -19,7 +19,7 @@ from bayescfx.requests.messages import describe_query_error
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.settings import Settings, gather_settings
 from bayescfx.requests.subject import Subject, read_subject
-from bayescfx.requests.target_text import parse_target
+from bayescfx.requests.texts import parse_target
 
 
 @dataclass(frozen=True, kw_only=True)

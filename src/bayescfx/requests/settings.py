@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from bayescfx.errors import SettingsError
 from bayescfx.models.loaders import LOADERS, is_code
+from bayescfx.potentials.target_text import TARGET_SYNTAX
 from bayescfx.requests.constraints import extend_constraints
 from bayescfx.requests.option import Option
 from bayescfx.requests.settings_file import read_settings_file
-from bayescfx.requests.target_text import TARGET_SYNTAX
 from bayescfx.search.methods import METHODS
 
 #: The names of the searches.

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bayescfx.potentials.target_text import TARGET_SYNTAX, parse_call, parse_target
 from bayescfx.result import wording
 from bayescfx.result.answer_text import sentence
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 
 __all__ = [
+    "TARGET_SYNTAX",
     "aligned",
     "answer_sentence",
     "changes_text",
     "count_text",
     "number_text",
+    "parse_call",
+    "parse_target",
     "wanted_text",
 ]
 

@@ -15,7 +15,7 @@ import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, one_line
 from bayescfx.requests.messages import describe_error
 from bayescfx.requests.plain_values import json_value
-from bayescfx.requests.target_text import TARGET_SYNTAX
+from bayescfx.requests.texts import TARGET_SYNTAX
 from bayescfx.web.forms import page_verbs
 from bayescfx.web.question_routes import question_routes
 from bayescfx.web.questions import NoQuestionError, QuestionQueue, QueueFullError

@@ -20,8 +20,7 @@ from bayescfx.plots.info.view import View
 from bayescfx.requests.messages import describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
-from bayescfx.requests.target_text import parse_target
-from bayescfx.requests.texts import wanted_text
+from bayescfx.requests.texts import parse_target, wanted_text
 from bayescfx.web.forms import QuestionForm
 from bayescfx.web.payloads import Payload, answer_payload, pair_payload
 from bayescfx.web.site import Outputs, Site

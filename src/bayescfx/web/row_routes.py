@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 import bayescfx as cfx
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.requests.plain_values import json_fields
-from bayescfx.requests.target_text import parse_target
-from bayescfx.requests.texts import wanted_text
+from bayescfx.requests.texts import parse_target, wanted_text
 from bayescfx.web.forms import CurveForm, PredictForm, TargetForm
 from bayescfx.web.payloads import (
     Payload,
