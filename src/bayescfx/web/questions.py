@@ -17,7 +17,7 @@ import numpy as np
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.plots.info.view import View
-from bayescfx.requests.messages import describe_error
+from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.texts import parse_target, wanted_text
@@ -254,7 +254,7 @@ class QuestionQueue:
             self._finish(question, view)
         except Exception as error:  # the model may raise anything
             question.reachable = None
-            question.error = describe_error(error)
+            question.error = describe_error(error, PAGE)
             question.state = "failed"
         finally:
             question.seconds = time.monotonic() - question.started
@@ -282,7 +282,7 @@ class QuestionQueue:
             partial_answers = getattr(error, "explanations", None)
             if not partial_answers:
                 raise
-            question.error = describe_error(error)
+            question.error = describe_error(error, PAGE)
             best_so_far: cfx.Explanation = partial_answers[0]
             return best_so_far
 

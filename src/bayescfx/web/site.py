@@ -16,7 +16,7 @@ import pandas as pd
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
 from bayescfx.requests.constraints import apply_constraints
-from bayescfx.requests.messages import describe_error
+from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import Settings
@@ -159,7 +159,7 @@ def _guard_model(model: Model, lock: contextlib.AbstractContextManager[Any]) -> 
             raise
         except Exception as error:  # a model may raise anything
             path = r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}"
-            text = re.sub(path, "…", describe_error(error))
+            text = re.sub(path, "…", describe_error(error, PAGE))
             raise ModelError(f"the model failed: {text}") from error
 
     return replace(model, predict=predict, content=model.fingerprint())
