@@ -64,7 +64,7 @@ def predict(options: Namespace, console: Console) -> int:
     model = identify_model(subject, settings, console)
     explainer = cfx.Explainer(model, subject.space, tolerance=settings.tolerance)
     with about_parameter("query"):
-        query = subject.check_query(cells)
+        query = subject.check_query(cells).cells
     with about_parameter("set"):
         found = explainer.what_if(query, _read_changes(options.set, subject), target)
     found = replace(found, about=naming_facts(settings))

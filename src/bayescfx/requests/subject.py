@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,16 @@ from bayescfx.requests.option import about_parameter
 from bayescfx.requests.query_rows import check_levels, row_cells
 from bayescfx.requests.settings import Settings, split_assignment
 from bayescfx.requests.table_files import TableFormat, check_numbers, mean_missing, read_table
+from bayescfx.space.region import Region
 
 PROBES = 5  # rows that show whether a model uses a column; set by judgement, 2026-11-18
+
+
+class CheckedQuery(NamedTuple):
+    """A query that can be explained: its cells by column, and the region around it."""
+
+    cells: dict[str, Any]
+    region: Region
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +78,11 @@ class Subject:
         check_levels(cells, self.space.features)
         return cells
 
-    def check_query(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the cells of a query that the model takes, or raise if it can't be explained."""
+    def check_query(self, row: Mapping[str, Any]) -> CheckedQuery:
+        """Return a query with the cells that the model takes, or raise if it can't be explained."""
         cells = self.select_cells(row)
         with about_parameter("query"):
-            self.space.around(cells)
-        return cells
+            return CheckedQuery(cells, self.space.around(cells))
 
     def check_row(self, row: pd.DataFrame) -> None:
         """Raise if a table of one row has a level that the data does not have."""

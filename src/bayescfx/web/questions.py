@@ -20,6 +20,7 @@ from bayescfx.plots.info.view import View
 from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
+from bayescfx.requests.subject import CheckedQuery
 from bayescfx.requests.texts import parse_target, wanted_text
 from bayescfx.web.forms import QuestionForm
 from bayescfx.web.payloads import Payload, answer_payload, pair_payload
@@ -46,15 +47,15 @@ class PageQuestion:
         Its number.
     form : QuestionForm
         The request.
-    query : dict
-        The row, checked.
+    query : CheckedQuery
+        The row, and the region around it.
     space : Space
         The operator's space with the visitor's constraints.
     """
 
     id: int
     form: QuestionForm
-    query: dict[str, Any]
+    query: CheckedQuery
     space: cfx.Space
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
@@ -250,7 +251,7 @@ class QuestionQueue:
         try:
             with hearing(question.notes.append), self.site.evaluations() as evaluations:
                 answer = self._answer(question, evaluations)
-                view = View.of(answer).reduced(MAX_VIEW_ROWS)
+                view = View.of(answer, question.query.region).reduced(MAX_VIEW_ROWS)
             self._finish(question, view)
         except Exception as error:  # the model may raise anything
             question.reachable = None
@@ -276,7 +277,7 @@ class QuestionQueue:
         target = parse_target(form.target)
         try:
             return explainer.explain(
-                question.query, target, rng=form.seed, on_step=question.take_step
+                question.query.cells, target, rng=form.seed, on_step=question.take_step
             )
         except Exception as error:
             partial_answers = getattr(error, "explanations", None)

@@ -20,7 +20,7 @@ from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import Settings
-from bayescfx.requests.subject import Model, Subject
+from bayescfx.requests.subject import CheckedQuery, Model, Subject
 
 Outputs = npt.NDArray[np.float64]
 
@@ -92,8 +92,8 @@ class Site:
                 raise SettingsError(f"the steps of {name!r} are set by the operator of this page.")
         return apply_constraints(self.space, constraints, self.subject.data)
 
-    def read_row(self, cells: Mapping[str, Any], space: cfx.Space | None = None) -> dict[str, Any]:
-        """Return the cells of a visitor's row; raise if it does not fit the space.
+    def read_row(self, cells: Mapping[str, Any], space: cfx.Space | None = None) -> CheckedQuery:
+        """Return a visitor's row and the region around it; raise if it does not fit the space.
 
         Parameters
         ----------

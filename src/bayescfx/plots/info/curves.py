@@ -10,8 +10,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.data.tables import Rows, cells_of
 from bayescfx.plots.info.view import Scale, View, along
-from bayescfx.result.assessment import around
-from bayescfx.space.space import Space
+from bayescfx.space.region import Region
 
 N_POINTS = 41  # values along a feature that has more; set by judgement, 2026-11-18
 
@@ -47,9 +46,8 @@ class ResponseCurve:
     is_numeric: bool
 
     @classmethod
-    def of(cls, space: Space, row: object, feature: str) -> ResponseCurve:
-        """Return the curve of a feature through a row."""
-        region = around(space, row)
+    def of(cls, region: Region, feature: str) -> ResponseCurve:
+        """Return the curve of a feature through the query of a region."""
         j = region.schema.position(feature)
         scale = Scale.of(region, j)
         query = float(region.query[j])

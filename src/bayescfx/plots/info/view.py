@@ -105,13 +105,16 @@ class View:
     y: Array  # their outputs (n,)
 
     @classmethod
-    def of(cls, answer: Explanation) -> View:
-        """Return the view of an answer; rows of its evaluations that do not fit are left out."""
-        bare = cls.bare(answer)
-        region = bare.region
+    def of(cls, answer: Explanation, region: Region | None = None) -> View:
+        """Return the view of an answer; rows of its evaluations that do not fit are left out.
+
+        `region` is the one around the query, if there is one already.
+        """
+        if region is None:
+            region = around(answer.space, answer.query_rows)
         evaluations = answer.evaluations
         if evaluations.rows is None or evaluations.columns != tuple(region.schema.places):
-            return bare
+            return cls.bare(answer)
         X, fits = fitting_codes(region.schema, evaluations.rows)
         y = evaluations.outputs[fits]
         is_scored = ~np.isnan(y) & region.same_missing(X)
