@@ -28,8 +28,8 @@ from bayescfx.requests.query_rows import read_query
 from bayescfx.requests.report_facts import naming_facts
 from bayescfx.requests.settings import gather_settings, split_assignment
 from bayescfx.requests.subject import Subject, identify_model, read_subject
-from bayescfx.requests.texts import parse_target
 from bayescfx.requests.table_files import read_chunks, read_text
+from bayescfx.requests.texts import parse_target
 
 MOST_IN_MEMORY = 1000  # queries; more are answered part by part into tables
 QUICK_ENDINGS = (".json", ".csv", ".parquet")  # of files that are written after each batch

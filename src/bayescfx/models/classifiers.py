@@ -112,9 +112,8 @@ def _class_column(classes: list[object], label: object) -> int:
         return 1
     if is_hashable(label) and label is not pd.NA:
         value = as_python(label)
-        for column, known in enumerate(classes):
-            if known == value:
-                return column
+        if value in classes:
+            return classes.index(value)
     raise _unknown_label(classes, label)
 
 

@@ -97,9 +97,9 @@ def _content(model: Any) -> bytes | None:
         return _join_contents(model.__self__, model.__name__)
     if isinstance(model, str | int | float | bytes | range | tuple | None):
         return repr(model).encode()
-    if (getattr(model, "__module__", None) or "").startswith("bayescfx."):
+    if str(getattr(model, "__module__", "")).startswith("bayescfx."):
         return _adapter_content(model)
-    return _estimator_content(model) if hasattr(model, "predict") else None
+    return _estimator_content(model)
 
 
 def _adapter_content(model: Any) -> bytes | None:
@@ -108,16 +108,16 @@ def _adapter_content(model: Any) -> bytes | None:
         return str(model.__qualname__).encode()
     if hasattr(model, "url"):
         return _join_contents(model.url, model.output)
-    return (
-        _join_contents(*(getattr(model, f.name) for f in fields(model)))
-        if is_dataclass(model)
-        else None
-    )
+    if is_dataclass(model):
+        return _join_contents(*(getattr(model, f.name) for f in fields(model)))
+    return None
 
 
 def _estimator_content(model: Any) -> bytes | None:
-    """Return the content of an estimator in the manner of scikit-learn."""
+    """Return the content of an estimator in the manner of scikit-learn; None for others."""
     kind = type(model).__qualname__
+    if not hasattr(model, "predict"):
+        return None
     if hasattr(model, "booster_"):  # LightGBM
         return _join_contents(kind, model.booster_, str(getattr(model, "classes_", "")))
     if hasattr(model, "get_booster"):  # XGBoost
@@ -158,4 +158,5 @@ class _ModelPickler(pickle.Pickler):
 
 def _join_contents(*parts: object) -> bytes | None:
     found = [_content(part) for part in parts]
-    return None if None in found else b"\n".join(part or b"" for part in found)
+    known = [content for content in found if content is not None]
+    return b"\n".join(known) if len(known) == len(found) else None

@@ -17,6 +17,9 @@ from bayescfx.errors import ModelError
 
 _LISTED_LEVELS = 10  # in an error message
 
+#: Libraries of boosted trees that take pandas' categories.
+TREE_LIBRARIES = ("lightgbm", "xgboost")
+
 
 def is_text(column: Any) -> bool:
     """Return whether a column, or its dtype, holds text or other objects that are no numbers.
@@ -86,8 +89,7 @@ class Category:
             return cells
         self._check_level_type(self.levels, present)
         codes = self._codes(self.levels, cells)
-        if self.dtype:
-            self._check_levels_known(self.levels, cells[(codes == -1) & cells.notna().to_numpy()])
+        self._check_levels_known(self.levels, cells[(codes == -1) & cells.notna().to_numpy()])
         index = pd.Index(list(self.levels), dtype=self.dtype or None)
         return pd.Series(pd.Categorical.from_codes(codes, index), index=cells.index)
 
@@ -109,8 +111,8 @@ class Category:
             )
 
     def _check_levels_known(self, levels: tuple[Any, ...], unknown: pd.Series[Any]) -> None:
-        """Raise if there are levels that the model was not trained on."""
-        if len(unknown):
+        """Raise if there are levels that the model was not trained on and does not accept."""
+        if self.dtype and len(unknown):
             first = levels[:_LISTED_LEVELS]
             listed = ", ".join(repr(v) for v in first if not isinstance(v, TruncatedLevel))
             raise ModelError(
@@ -124,18 +126,22 @@ class Category:
         codes: NDArray[np.intp] = index.get_indexer(
             pd.Index(cells.to_numpy(dtype=object), dtype=object)
         )
-        truncated = [(k, v) for k, v in enumerate(levels) if isinstance(v, TruncatedLevel)]
+        truncated = {k: v for k, v in enumerate(levels) if isinstance(v, TruncatedLevel)}
         if truncated:
-            for i in np.flatnonzero((codes == -1) & cells.notna().to_numpy()):
-                possible = [k for k, level in truncated if level.may_be(str(cells.iloc[i]))]
-                if len(possible) == 1:
-                    codes[i] = possible[0]
+            unknown = np.flatnonzero((codes == -1) & cells.notna().to_numpy())
+            codes[unknown] = [_truncated_code(truncated, str(cells.iloc[i])) for i in unknown]
         return codes
+
+
+def _truncated_code(truncated: dict[int, TruncatedLevel], text: str) -> int:
+    """Return the position of the only truncated level that a text may be, else -1."""
+    possible = [k for k, level in truncated.items() if level.may_be(text)]
+    return possible[0] if len(possible) == 1 else -1
 
 
 def _is_text_like(present: pd.Series[Any]) -> bool:
     """Return whether the first of the cells that are present is text."""
-    return len(present) > 0 and isinstance(present.iloc[0], str)
+    return isinstance(next(iter(present), None), str)
 
 
 def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False) -> Any:
@@ -146,25 +152,23 @@ def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False)
     rows = with_categories(rows, categories)
     if not isinstance(rows, pd.DataFrame):
         return rows
-    dtypes: dict[Any, Any] = {}
-    for name, dtype in rows.dtypes.items():
-        if is_text(dtype):
-            dtypes |= _tree_dtype(rows[name], texts)
+    objects = [name for name, dtype in rows.dtypes.items() if is_text(dtype)]
+    dtypes: dict[Any, Any] = {name: _tree_dtype(rows[name], texts) for name in objects}
     return rows.astype(dtypes) if dtypes else rows
 
 
-def _tree_dtype(cells: pd.Series[Any], texts: bool) -> dict[Any, Any]:
-    """Return the dtype that a column of objects gets, by its name; empty if it stays."""
+def _tree_dtype(cells: pd.Series[Any], texts: bool) -> Any:
+    """Return the dtype that a column of objects gets; its own if it stays."""
     present = cells.dropna()
     has_text = any(isinstance(cell, str) for cell in present)
-    if texts and (has_text or not len(present)):
-        return {cells.name: "category"}
-    return {} if has_text else {cells.name: np.float64}
+    if texts and (has_text or present.empty):
+        return "category"
+    return cells.dtype if has_text else np.float64
 
 
 def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
     """Return rows with the categories of a model, whose column names may be spelled otherwise."""
-    if not isinstance(rows, pd.DataFrame) or not categories:
+    if not categories or not isinstance(rows, pd.DataFrame):
         return rows
     columns = match_columns([category.name for category in categories], rows.columns)
     rows = rows.copy(deep=False)
@@ -189,29 +193,30 @@ def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) ->
         The columns that the model needs as categories; see `categories_of`.
     """
     names = list(getattr(estimator, "feature_names_in_", ()))
-    library = _library(estimator)
-    if library != "sklearn" or not names or categories:  # categories need pandas
+    library = library_of(estimator)
+    has_names = library == "sklearn" and bool(names)
+    if not has_names or categories:  # categories need pandas
         rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):
-        if len(names) != rows.shape[1] or _are_made_up(names):
+        if not _fit_names(rows, names):
             return rows
         rows = pd.DataFrame(rows, columns=names).infer_objects()
-    if library == "lightgbm":
-        return for_trees(rows, categories, texts=not categories)
-    if library == "xgboost":
-        return for_trees(rows, categories)
+    if library in TREE_LIBRARIES:
+        return for_trees(rows, categories, texts=library == "lightgbm" and not categories)
     if library == "sklearn" and not names and _all_numeric(rows):
         return numeric_matrix(rows, "the model")
     return with_categories(rows, categories)
 
 
-def _library(estimator: Any) -> str:
+def _fit_names(rows: NDArray[Any], names: Sequence[Any]) -> bool:
+    """Return whether an array has a column for each name, and the names are the user's."""
+    return len(names) == rows.shape[1] and not _are_made_up(names)
+
+
+def library_of(estimator: Any) -> str:
     """Return the package of a model's class; a tree library if it derives from one of its."""
     packages = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
-    for package in packages:
-        if package in ("lightgbm", "xgboost"):
-            return package
-    return packages[0]
+    return next((package for package in packages if package in TREE_LIBRARIES), packages[0])
 
 
 def _are_made_up(names: Sequence[Any]) -> bool:
@@ -221,7 +226,7 @@ def _are_made_up(names: Sequence[Any]) -> bool:
 
 def _all_numeric(rows: pd.DataFrame) -> bool:
     """Return whether all columns hold numbers."""
-    return all(pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes)
+    return all(map(pd.api.types.is_numeric_dtype, rows.dtypes))
 
 
 def plain_name(name: object) -> str:
@@ -257,23 +262,28 @@ def named_columns(rows: Any, names: Sequence[str], model: str) -> list[pd.Series
             "space from a DataFrame."
         )
     columns = match_columns(names, rows.columns)
-    missing = [name for name, column in zip(names, columns, strict=True) if column is None]
-    if missing:
+    if None in columns:
+        missing = ", ".join(unmatched(names, columns))
         raise ModelError(
-            f"{model} must get the columns {', '.join(names)}; missing: {', '.join(missing)}. Name "
-            "the columns of the data like the model's inputs."
+            f"{model} must get the columns {', '.join(names)}; missing: {missing}. Name the "
+            "columns of the data like the model's inputs."
         )
     return [rows[column] for column in columns]
+
+
+def unmatched(names: Iterable[str], columns: Iterable[Any]) -> list[str]:
+    """Return the names without a column, from the columns of `match_columns`."""
+    return [name for name, column in zip(names, columns, strict=True) if column is None]
 
 
 def numeric_matrix(rows: Any, model: str) -> NDArray[np.float64]:
     """Return rows as one matrix of numbers; raise a ModelError that names any other column."""
     if not isinstance(rows, pd.DataFrame):
         return np.array(rows, dtype=np.float64)
-    for name, dtype in rows.dtypes.items():
-        if not pd.api.types.is_numeric_dtype(dtype):
-            raise ModelError(
-                f"{model} must get numbers; got column {name!r} of dtype {dtype}. Pass a "
-                "function that encodes it and calls the model."
-            )
+    others = rows.dtypes[~rows.dtypes.map(pd.api.types.is_numeric_dtype).astype(bool)]
+    if len(others):
+        raise ModelError(
+            f"{model} must get numbers; got column {others.index[0]!r} of dtype {others.iloc[0]}. "
+            "Pass a function that encodes it and calls the model."
+        )
     return rows.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
