@@ -15,7 +15,6 @@ from bayescfx.requests.console import Console
 from bayescfx.requests.constraints import VERBS
 from bayescfx.requests.plain_values import json_fields
 from bayescfx.requests.settings import Settings, gather_settings
-from bayescfx.requests.settings_file import names_code
 from bayescfx.requests.subject import Subject, read_subject
 from bayescfx.requests.texts import number_text
 from bayescfx.requests.toml_text import toml_lines, toml_value
@@ -150,7 +149,7 @@ def _option_lines(settings: Settings) -> list[str]:
     """Return the options that name model and data, with absolute paths."""
     lines = []
     given = {name: getattr(settings, name) for name in ("model", "data", "id", "drop", "na")}
-    if names_code(settings.model):
+    if settings.names_code:
         code = toml_value(given.pop("model"))
         lines.append(f"# give on the command line, since it is code: --model {code}")
     for name, value in given.items():

@@ -38,12 +38,11 @@ def _check_file(settings: Settings) -> None:
     """Raise if an option needs a file of evaluations and there is none."""
     if settings.evaluations is not None:
         return
-    if settings.forget:
-        raise SettingsError("--forget must have a file to empty; got none. Add --evaluations FILE.")
-    if settings.run:
-        raise SettingsError(
-            "--run must have a file to be kept in; got none. Add --evaluations FILE."
-        )
+    needs = {"--forget must have a file to empty": settings.forget}
+    needs["--run must have a file to be kept in"] = settings.run
+    for need, is_given in needs.items():
+        if is_given:
+            raise SettingsError(f"{need}; got none. Add --evaluations FILE.")
 
 
 def _prepare_file(explainer: cfx.Explainer, settings: Settings, console: Console) -> None:
@@ -53,9 +52,6 @@ def _prepare_file(explainer: cfx.Explainer, settings: Settings, console: Console
     own = explainer.evaluations.claim(None, explainer.model.identity())
     if settings.forget:
         own.forget()
-    if own.file is not None and not len(own):
-        n_others = len(own.file.sections())
-        if n_others:
-            console.note(
-                f"{settings.evaluations} holds rows of other models ({n_others}): not used."
-            )
+    n_others = 0 if own.file is None or len(own) else len(own.file.sections())
+    if n_others:
+        console.note(f"{settings.evaluations} holds rows of other models ({n_others}): not used.")

@@ -201,15 +201,12 @@ def gather_settings(given: Namespace) -> Settings:
 
 def _typed_values(typed: Mapping[str, Any], in_file: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options on a command line; tables are added to those of the settings file."""
-    values: dict[str, Any] = {}
-    for name, each in OPTIONS.items():
-        value = typed.get(name)
-        if value is None:
-            continue
-        if each.kind == "table":
-            pairs = dict(split_assignment(each.flag, text) for text in value)
-            value = {**in_file.get(name, {}), **pairs}
-        values[name] = value
+    names = [name for name in OPTIONS if typed.get(name) is not None]
+    values: dict[str, Any] = {name: typed[name] for name in names}
+    for name, lines in values.items():
+        if OPTIONS[name].kind == "table":
+            pairs = dict(split_assignment(OPTIONS[name].flag, line) for line in lines)
+            values[name] = {**in_file.get(name, {}), **pairs}
     return values
 
 
@@ -217,8 +214,8 @@ def split_assignment(
     flag: str, text: str, *, may_be_empty: bool = False, sign: str = "=", example: str = ""
 ) -> tuple[str, str]:
     """Return name and value of ``name=value``; `example` shows another form in an error."""
-    name, found, value = (part.strip() for part in text.partition(sign))
-    is_complete = bool(found and name and (value or may_be_empty))
+    name, found, value = map(str.strip, text.partition(sign))
+    is_complete = all((found, name, value or may_be_empty))
     if not is_complete:
         raise SettingsError(f"{flag} must be like {example or 'name=value'}; got {text!r}.")
     return name, value

@@ -118,43 +118,56 @@ class Subject:
 
 def _has_numbers(feature: Feature) -> bool:
     """Return whether no value of a feature is a text."""
-    if feature.numeric:
-        return True
-    return feature.has_levels and not any(isinstance(level, str) for level in feature.levels)
+    if not feature.has_levels:
+        return feature.numeric
+    return not any(isinstance(level, str) for level in feature.levels)
 
 
 def read_subject(settings: Settings, console: Console) -> Subject:
     """Return the subject of the questions in the settings; without a model, of all columns."""
-    loaded = Loaded(None) if not settings.model else _load(settings)
-    table_format = TableFormat(
-        na=tuple(str(text) for text in settings.na),
-        id=settings.id,
-        levels={name: frozenset(levels) for name, levels in loaded.levels.items()},
-    )
+    loaded = _load(settings) if settings.model else Loaded(None)
+    table_format = _table_format(settings, loaded)
     data = _read_data(settings, table_format)
     loaded = loaded.renamed(list(data.columns))
-    listed = {*settings.features, *loaded.categorical, *loaded.levels}
-    check_numbers(data, listed, settings.data)
+    check_numbers(data, {*settings.features, *loaded.categorical, *loaded.levels}, settings.data)
     data = _with_fractions(data, settings.features)
-    if settings.id in (loaded.columns or ()) and settings.id == data.index.name:
+    if _takes_identifier(loaded, data, settings.id):
         loaded = _without_identifier(loaded, data, settings, console)
-    columns = [str(name) for name in loaded.select(list(data.columns))]
-    ignored = tuple(name for name in data.columns if name not in columns)
+    columns = list(map(str, loaded.select(list(data.columns))))
+    ignored = tuple(data.columns.drop(columns))
     if ignored:
         console.note(f"columns that the model does not take: {', '.join(ignored)}.")
     data = data[columns]
     kinds = {**_known_kinds(loaded, data, console), **settings.features}
     table_format = _with_dates(table_format, loaded, data, kinds, settings, console)
     data = table_format.parse_dates(data)
-    texts = frozenset(name for name in columns if is_string_dtype(data[name].dtype))
     return Subject(
         loaded=loaded,
         data=data,
         ignored=ignored,
         dropped=tuple(settings.drop),
         space=make_space(data, kinds, settings.space),
-        table_format=replace(table_format, texts=texts),
+        table_format=replace(table_format, texts=frozenset(_text_columns(data))),
     )
+
+
+def _table_format(settings: Settings, loaded: Loaded) -> TableFormat:
+    """Return how tables are read: by the settings, and by the levels that the model knows."""
+    return TableFormat(
+        na=tuple(map(str, settings.na)),
+        id=settings.id,
+        levels={name: frozenset(levels) for name, levels in loaded.levels.items()},
+    )
+
+
+def _text_columns(data: pd.DataFrame) -> list[str]:
+    """Return the columns that hold text."""
+    return [name for name in data.columns if is_string_dtype(data[name].dtype)]
+
+
+def _takes_identifier(loaded: Loaded, data: pd.DataFrame, column: str | None) -> bool:
+    """Return whether the model takes the column that identifies rows."""
+    return column in (loaded.columns or ()) and column == data.index.name
 
 
 def _load(settings: Settings) -> Loaded:
@@ -178,7 +191,7 @@ def _load(settings: Settings) -> Loaded:
 def _read_data(settings: Settings, table_format: TableFormat) -> pd.DataFrame:
     """Return the data without the columns to be ignored, indexed by the identifiers of rows."""
     data = read_table(settings.data, table_format=table_format)
-    if settings.id is not None and not settings.queries and data.index.name != settings.id:
+    if settings.id not in (None, data.index.name) and not settings.queries:
         raise SettingsError(
             f"--id must be a column of the data; got {settings.id!r}."
             f"{suggest(settings.id, data.columns)}"
@@ -194,27 +207,30 @@ def _read_data(settings: Settings, table_format: TableFormat) -> pd.DataFrame:
 
 def _with_fractions(data: pd.DataFrame, kinds: Mapping[str, Any]) -> pd.DataFrame:
     """Return data in which whole numbers of the kind "real" are floats."""
-    for name, given in kinds.items():
-        kind = given.get("kind") if isinstance(given, dict) else given
-        if kind == "real" and name in data and data[name].dtype.kind in "iu":
+    for name in data.columns.intersection(list(kinds)):
+        if _is_real(kinds[name]) and data[name].dtype.kind in "iu":
             data[name] = data[name].astype(np.float64)
     return data
+
+
+def _is_real(given: Any) -> bool:
+    """Return whether a correction in the settings says that a column is of the kind "real"."""
+    return (given.get("kind") if isinstance(given, dict) else given) == "real"
 
 
 def _known_kinds(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any]:
     """Return the kinds of columns that the model knows; warn of levels that it should know."""
     kinds: dict[str, Any] = {name: "categorical" for name in loaded.categorical if name in data}
-    for name, levels in loaded.levels.items():
-        if name not in data:
-            continue
+    for name in data.columns.intersection(list(loaded.levels)):
         cells = data[name]
-        is_text = is_string_dtype(cells.dtype)
-        if is_text or cells.dtype.kind in "iu":  # integer codes have no values between levels
+        if cells.dtype.kind in "iu":  # integer codes have no values between levels
             kinds[name] = "categorical"
-        if is_text:
-            _warn_of_unknown_marks(name, cells, levels, console)
-    for name, levels in loaded.orders.items():
-        if name in data and set(data[name].dropna()) <= set(levels):
+        elif is_string_dtype(cells.dtype):
+            kinds[name] = "categorical"
+            _warn_of_unknown_marks(name, cells, loaded.levels[name], console)
+    for name in data.columns.intersection(list(loaded.orders)):
+        levels = loaded.orders[name]
+        if set(data[name].dropna()) <= set(levels):
             kinds[name] = cfx.Ordinal(levels)
     return kinds
 
@@ -224,13 +240,12 @@ def _warn_of_unknown_marks(
 ) -> None:
     """Warn if a column has a text that looks like a missing cell and is no level of the model."""
     texts = cells.dropna().drop_duplicates()
-    for text in texts[mean_missing(texts)]:
-        if not has_level(levels, text):
-            console.warning(
-                f"column {name!r} has {text!r}, which the model was not trained on. If it means "
-                f"missing, pass --na {text!r}."
-            )
-            return
+    unknown = [text for text in texts[mean_missing(texts)] if not has_level(levels, text)]
+    if unknown:
+        console.warning(
+            f"column {name!r} has {unknown[0]!r}, which the model was not trained on. If it means "
+            f"missing, pass --na {unknown[0]!r}."
+        )
 
 
 def _without_identifier(
@@ -282,9 +297,7 @@ def _with_dates(
 def _date_formats(data: pd.DataFrame, kinds: Mapping[str, Any]) -> dict[str, str]:
     """Return how the columns of text write points in time, where they do."""
     formats = {}
-    for name in data.columns:
-        if not is_string_dtype(data[name].dtype):
-            continue
+    for name in _text_columns(data):
         with about_parameter("kinds"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the space warns of the same
             kind, _ = _split_kind(kinds.get(name))
@@ -324,14 +337,18 @@ def _corrected(name: str, data: pd.DataFrame, given: Any) -> Any:
     if not facts or name not in data:
         return kind
     feature: Any = infer(name, data[name], kind)
-    known = [each.name for each in fields(feature)]
+    _check_facts(name, facts, [each.name for each in fields(feature)])
+    return replace(feature, **facts)
+
+
+def _check_facts(name: str, facts: Mapping[str, Any], known: list[str]) -> None:
+    """Raise if a table of facts about a feature has an unknown name."""
     for key in facts:
         if key not in known:
             raise SettingsError(
                 f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
                 f"{suggest(key, known)}"
             )
-    return replace(feature, **facts)
 
 
 def _split_kind(given: Any) -> tuple[Any, dict[str, Any]]:
@@ -340,10 +357,15 @@ def _split_kind(given: Any) -> tuple[Any, dict[str, Any]]:
         return given, {}
     facts = dict(given)
     kind = facts.pop("kind", "categorical" if "levels" in facts else None)
-    known = Feature.kinds.get(kind) if isinstance(kind, str) else None
-    if "levels" in facts and known is not None and known.has_levels:
-        kind = known(facts.pop("levels"))  # type: ignore[call-arg]  # has levels
+    if "levels" in facts and _has_levels(kind):
+        kind = Feature.kinds[kind](facts.pop("levels"))  # type: ignore[call-arg]  # has levels
     return kind, facts
+
+
+def _has_levels(kind: Any) -> bool:
+    """Return whether a text names a kind of features with levels."""
+    known = Feature.kinds.get(kind) if isinstance(kind, str) else None
+    return known is not None and known.has_levels
 
 
 def identify_model(subject: Subject, settings: Settings, console: Console) -> Model:
