@@ -143,14 +143,19 @@ def _report_many(answers: Answers, n_lost: int, where: str, code: int, console: 
         console.error(f"interrupted: {n_answers} of {n_queries} queries have answers.{where}")
         return 130
     if answers.errors:
-        first = min(answers.errors)
-        console.error(
-            f"{len(answers.errors)} of {n_queries} queries can't be asked; the first is "
-            f"{query_name(first, answers.names)}: {answers.errors[first]} "
-            f"The others have answers.{where}"
-        )
+        _report_errors(answers, n_queries, where, console)
         return 2
     return code
+
+
+def _report_errors(answers: Answers, n_queries: int, where: str, console: Console) -> None:
+    """Write how many queries can't be explained, and why the first can't."""
+    first = min(answers.errors)
+    console.error(
+        f"{len(answers.errors)} of {n_queries} queries can't be asked; the first is "
+        f"{query_name(first, answers.names)}: {answers.errors[first]} "
+        f"The others have answers.{where}"
+    )
 
 
 def _write_results(
@@ -188,10 +193,8 @@ def _report_fault(fault: BaseException, message: str, console: Console, code: in
 def report(options: Namespace, console: Console) -> int:
     """Write an answer as a page, or in other forms."""
     paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
-    about = naming_facts(options)
-    for text in options.about or ():
-        name, value = split_assignment("--about", text)
-        about[name] = value
+    pairs = [split_assignment("--about", text) for text in options.about or ()]
+    about = {**naming_facts(options), **dict(pairs)}
     answers = Answers.of(_read_answer(options.answer))
     explanations = {
         i: replace(answer, about={**answer.about, **about})

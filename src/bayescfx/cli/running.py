@@ -54,15 +54,14 @@ def run(options: Namespace) -> int:
 
 def _report_error(error: Exception, options: Namespace, console: Console) -> int:
     """Write an error in one line; return the exit code."""
+    hint = " See the traceback with --debug."
     if options.debug:
         console.err.write(printable("".join(traceback.format_exception(error))))
-    hint = "" if options.debug else " See the traceback with --debug."
+        hint = ""
     text = describe_error(error, replace(COMMAND_LINE, flags=_flags(options)))
-    is_documented = isinstance(error, BayesCFXError | OSError)
-    is_model_error = hasattr(error, "evaluations") or hasattr(error, "__notes__")
-    if is_documented:
+    if isinstance(error, BayesCFXError | OSError):
         console.error(text)
-    elif is_model_error:
+    elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
         console.error(f"the model failed: {text}{hint}")
     elif isinstance(error, ValueError):
         console.error(text.removeprefix("ValueError: "))

@@ -99,17 +99,13 @@ def _inner_models(model: Any) -> list[Any]:
 def _booster(model: Any) -> tuple[str, Any]:
     """Return the library and the booster of a model; ``("", None)`` if it has none."""
     library = library_of(model)
-    if library in TREE_LIBRARIES:
-        with contextlib.suppress(ValueError, AttributeError):  # not fitted
-            return library, _fitted_booster(model)
+    if library not in TREE_LIBRARIES:
+        return "", None
+    with contextlib.suppress(ValueError, AttributeError):  # not fitted
+        if hasattr(type(model), "booster_"):  # an estimator of LightGBM
+            return library, model.booster_
+        return library, model.get_booster() if hasattr(model, "get_booster") else model
     return "", None
-
-
-def _fitted_booster(model: Any) -> Any:
-    """Return the booster of a fitted model of LightGBM or XGBoost, which may be one itself."""
-    if hasattr(type(model), "booster_"):
-        return model.booster_
-    return model.get_booster() if hasattr(model, "get_booster") else model
 
 
 # ── pipelines ──

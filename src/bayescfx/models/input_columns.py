@@ -160,10 +160,9 @@ def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False)
 def _tree_dtype(cells: pd.Series[Any], texts: bool) -> Any:
     """Return the dtype that a column of objects gets; its own if it stays."""
     present = cells.dropna()
-    has_text = any(isinstance(cell, str) for cell in present)
-    if texts and (has_text or present.empty):
-        return "category"
-    return cells.dtype if has_text else np.float64
+    if any(isinstance(cell, str) for cell in present):
+        return "category" if texts else cells.dtype
+    return "category" if texts and present.empty else np.float64
 
 
 def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
@@ -194,23 +193,30 @@ def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) ->
     """
     names = list(getattr(estimator, "feature_names_in_", ()))
     library = library_of(estimator)
-    has_names = library == "sklearn" and bool(names)
-    if not has_names or categories:  # categories need pandas
+    if library != "sklearn" or not names or categories:  # categories need pandas
         rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):
-        if not _fit_names(rows, names):
-            return rows
-        rows = pd.DataFrame(rows, columns=names).infer_objects()
+        rows = _with_names(rows, names)
+    if isinstance(rows, np.ndarray):
+        return rows
     if library in TREE_LIBRARIES:
         return for_trees(rows, categories, texts=library == "lightgbm" and not categories)
-    if library == "sklearn" and not names and _all_numeric(rows):
-        return numeric_matrix(rows, "the model")
+    if library == "sklearn" and not names:
+        return _without_names(rows, categories)
     return with_categories(rows, categories)
 
 
-def _fit_names(rows: NDArray[Any], names: Sequence[Any]) -> bool:
-    """Return whether an array has a column for each name, and the names are the user's."""
-    return len(names) == rows.shape[1] and not _are_made_up(names)
+def _with_names(rows: NDArray[Any], names: list[Any]) -> Any:
+    """Return an array as a table if there is a name of the user's for each column."""
+    if len(names) != rows.shape[1] or _are_made_up(names):
+        return rows
+    return pd.DataFrame(rows, columns=names).infer_objects()
+
+
+def _without_names(rows: Any, categories: Sequence[Category]) -> Any:
+    """Return rows for an estimator that was fitted to an array: as one matrix if possible."""
+    is_numeric = all(map(pd.api.types.is_numeric_dtype, rows.dtypes))
+    return numeric_matrix(rows, "the model") if is_numeric else with_categories(rows, categories)
 
 
 def library_of(estimator: Any) -> str:
@@ -222,11 +228,6 @@ def library_of(estimator: Any) -> str:
 def _are_made_up(names: Sequence[Any]) -> bool:
     """Return whether all names are those that LightGBM gives to the columns of an array."""
     return all(re.fullmatch(r"Column_\d+", str(name)) for name in names)
-
-
-def _all_numeric(rows: pd.DataFrame) -> bool:
-    """Return whether all columns hold numbers."""
-    return all(map(pd.api.types.is_numeric_dtype, rows.dtypes))
 
 
 def plain_name(name: object) -> str:
@@ -280,10 +281,10 @@ def numeric_matrix(rows: Any, model: str) -> NDArray[np.float64]:
     """Return rows as one matrix of numbers; raise a ModelError that names any other column."""
     if not isinstance(rows, pd.DataFrame):
         return np.array(rows, dtype=np.float64)
-    others = rows.dtypes[~rows.dtypes.map(pd.api.types.is_numeric_dtype).astype(bool)]
-    if len(others):
-        raise ModelError(
-            f"{model} must get numbers; got column {others.index[0]!r} of dtype {others.iloc[0]}. "
-            "Pass a function that encodes it and calls the model."
-        )
+    for name, dtype in rows.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(dtype):
+            raise ModelError(
+                f"{model} must get numbers; got column {name!r} of dtype {dtype}. Pass a "
+                "function that encodes it and calls the model."
+            )
     return rows.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)

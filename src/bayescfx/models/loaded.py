@@ -150,13 +150,14 @@ class Loaded:
     def renamed(self, columns: Sequence[Any]) -> Loaded:
         """Return the model with its column knowledge under the names of a table's columns."""
         stored = [*self.categorical, *self.levels, *self.orders]
-        found = zip(stored, match_columns(stored, columns), strict=True)
-        names = {name: str(column) for name, column in found if column is not None}
+        names: dict[str, str] = {}
+        for name, column in zip(stored, match_columns(stored, columns), strict=True):
+            names[name] = name if column is None else str(column)
         return replace(
             self,
-            categorical=tuple(names.get(name, name) for name in self.categorical),
-            levels={names.get(name, name): levels for name, levels in self.levels.items()},
-            orders={names.get(name, name): levels for name, levels in self.orders.items()},
+            categorical=tuple(map(names.__getitem__, self.categorical)),
+            levels={names[name]: levels for name, levels in self.levels.items()},
+            orders={names[name]: levels for name, levels in self.orders.items()},
         )
 
     def without(self, name: str, cell: Any) -> Loaded:
@@ -181,18 +182,10 @@ class Loaded:
                 f"the label {label!r} must be one of a classifier's; this model is none. Leave it "
                 "out."
             )
-        return self._wrapped(score)
-
-    def _wrapped(self, score: object) -> object:
-        """Return a model that gets arrays, a constant column or has one output, if necessary."""
-        wrappers = list(self._wrappers())
-        if not wrappers:
-            return score
-        wrapped = as_model(score)
-        predict = wrapped.predict
-        for wrap, *arguments in wrappers:
-            predict = partial(wrap, predict, *arguments)
-        return replace(wrapped, predict=predict)
+        for wrap, *arguments in self._wrappers():
+            wrapped = as_model(score)
+            score = replace(wrapped, predict=partial(wrap, wrapped.predict, *arguments))
+        return score
 
     def _wrappers(self) -> Iterator[tuple[Any, ...]]:
         """Yield the functions that call the model as it needs it, each with its arguments."""
@@ -219,17 +212,18 @@ class Loaded:
 
     def _check_label(self, label: str | None, by_text: Mapping[str, Any]) -> None:
         """Raise if the label is unknown, or missing for more than two classes."""
-        if label in by_text or (label is None and len(by_text) <= 2):
-            return
-        got = "none."
-        advice = "Name one with `label`."
-        if label is not None:
-            got = f"{label!r}.{suggest(label, by_text)}"
-            advice = "Correct `label`."
         listed = ", ".join(by_text)
-        raise ModelError(
-            f"the label must be one of {listed}; got {got}", parameter="label", advice=advice
-        )
+        if label is None:
+            problem = "none."
+            advice = "Name one with `label`."
+            is_good = len(by_text) <= 2
+        else:
+            problem = f"{label!r}.{suggest(label, by_text)}"
+            advice = "Correct `label`."
+            is_good = label in by_text
+        if not is_good:
+            text = f"the label must be one of {listed}; got {problem}"
+            raise ModelError(text, parameter="label", advice=advice)
 
 
 def _labels(model: Any) -> tuple[Any, ...]:

@@ -74,7 +74,8 @@ class Model:
         y = answered(raw, rows)
         if y.shape == (len(rows), 1):
             y = y[:, 0]
-        _check_shape(y, len(rows))
+        if y.shape != (len(rows),):
+            raise _shape_error(y.shape, len(rows))
         if y.dtype.kind not in "biuf":
             y = self._numbers(y, rows)
         with np.errstate(over="ignore"):  # what is beyond the range of float64 is infinite
@@ -140,30 +141,34 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
 
     `schema` gives names to the columns of an array in messages.
     """
-    made = model if isinstance(model, Model) else _new_model(model)
+    made = model
+    if not isinstance(made, Model):
+        predict = _predict_function(model)
+        if predict is None:
+            raise _not_callable(model)
+        made = Model(predict, None, *class_of(model), origin=model)
     if schema is None:
         return made
     like = schema.like if adapter_of(model) is None else None
     return replace(made, names=tuple(schema.places), like=like)
 
 
-def _new_model(model: object) -> Model:
-    """Return an object with ``predict``, or a callable on rows, as a `Model`."""
+def _not_callable(model: object) -> ModelError:
+    """Return the error for an object that can't be called on rows."""
     if inspect.isclass(model):
-        raise ModelError(
+        return ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    predict = _predict_function(model)
-    if predict is None:
-        raise ModelError(
-            f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
-            "model, or a function of rows."
-        )
-    return Model(predict, None, *class_of(model), origin=model)
+    return ModelError(
+        f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
+        "model, or a function of rows."
+    )
 
 
 def _predict_function(model: object) -> Predict | None:
     """Return the function that calls a model on rows; None if there is none."""
+    if inspect.isclass(model):
+        return None
     adapter = adapter_of(model)
     if adapter is not None:
         return adapter.predict(model)
@@ -173,19 +178,13 @@ def _predict_function(model: object) -> Predict | None:
     return fitted(model) if hasattr(model, "n_features_in_") else predict
 
 
-def _check_shape(y: NDArray[Any], n: int) -> None:
-    """Raise unless there is one output for each of `n` rows."""
-    if y.shape == (n,):
-        return
-    several = y.ndim == 2 and len(y) == n
-    advice = "It gets all rows at once and returns one number for each."
-    if several:
+def _shape_error(shape: tuple[int, ...], n: int) -> ModelError:
+    """Return the error for outputs of another shape than ``(n,)``."""
+    text = f"`model` returned shape {shape} for {n} rows; expected ({n},)."
+    if len(shape) == 2 and shape[0] == n:
         advice = "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
-    raise ModelError(
-        f"`model` returned shape {y.shape} for {n} rows; expected ({n},).",
-        parameter="output" if several else None,
-        advice=advice,
-    )
+        return ModelError(text, parameter="output", advice=advice)
+    return ModelError(text, advice="It gets all rows at once and returns one number for each.")
 
 
 def _is_real(value: Any) -> bool:

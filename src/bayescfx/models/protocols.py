@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -37,10 +37,10 @@ def cell(value: Any) -> Any:
 
 def _other_cell(value: Any) -> Any:
     """Return a cell of pandas, NumPy or ``datetime`` as a JSON value."""
-    if value is pd.NA or value is pd.NaT:
-        return None
     if isinstance(value, np.generic):
         return _numpy_cell(value)
+    if isinstance(value, type(pd.NA) | type(pd.NaT)):
+        return None
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
@@ -48,7 +48,7 @@ def _numpy_cell(value: np.generic) -> Any:
     """Return a cell of NumPy as a JSON value."""
     kind = value.dtype.kind
     if kind == "f":
-        return cell(float(value))  # type: ignore[arg-type]  # a floating number
+        return cell(float(value))
     return value.item() if kind in "iub" else str(value)
 
 
@@ -79,12 +79,12 @@ def _number(value: Any) -> int | float:
     """Return a JSON value as a number, nan for null."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) not in (int, float):  # true and false are no numbers
         raise ModelError(
             f"must answer with numbers; got {value!r}. Choose another output, or serve "
             "probabilities."
         )
-    return value
+    return cast(float, value)
 
 
 def _pick(value: Any, column: str | None) -> Any:
@@ -268,4 +268,4 @@ def _json_cells(values: list[Any], datatype: str) -> list[Any]:
 
 def _is_whole(value: Any) -> bool:
     """Return whether a value is null or a float without decimals."""
-    return value is None or (type(value) is float and value.is_integer())
+    return value.is_integer() if type(value) is float else value is None

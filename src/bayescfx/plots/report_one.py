@@ -69,7 +69,7 @@ def _changes(answer: Explanation, infos: list[ChangeInfo], about: About) -> Iter
             yield f"<h3>Answer {k + 1}{suffix}</h3>"
         if counterfactual.changes:
             yield change_table(info)
-    if any(change.effect is not None for info in infos for change in info.changes):
+    if any(info.has_effects for info in infos):
         yield note(
             "The effect is what a change contributes, estimated from the rows that the model "
             f"scored. Effects add up to the change of the {about.output}. On the scales, the thick "

@@ -43,13 +43,9 @@ def add_constraint_options(parser: ArgumentParser | Any) -> None:
             arguments: dict[str, Any] = {"action": "store_true", "default": None}
             if verb.parameter.takes_text:
                 arguments = {"action": "append", "metavar": verb.example}
-            help_text = option_help(verb).replace("%", "%%")
+            suffix = "; repeatable" if verb.parameter.is_repeatable else ""
+            help_text = f"{verb.help}{suffix}".replace("%", "%%")
             parser.add_argument(verb.option, dest=verb.name, help=help_text, **arguments)
-
-
-def option_help(verb: Verb) -> str:
-    """Return one line of help on the option of a verb."""
-    return f"{verb.help}; repeatable" if verb.parameter.is_repeatable else verb.help
 
 
 def extend_constraints(in_file: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def _check_file(settings: Settings) -> None:
     """Raise if an option needs a file of evaluations and there is none."""
     if settings.evaluations is not None:
         return
-    needs = {"--forget must have a file to empty": settings.forget}
+    needs: dict[str, object] = {"--forget must have a file to empty": settings.forget}
     needs["--run must have a file to be kept in"] = settings.run
     for need, is_given in needs.items():
         if is_given:
@@ -52,6 +52,11 @@ def _prepare_file(explainer: cfx.Explainer, settings: Settings, console: Console
     own = explainer.evaluations.claim(None, explainer.model.identity())
     if settings.forget:
         own.forget()
-    n_others = 0 if own.file is None or len(own) else len(own.file.sections())
+    if own.file is not None and not len(own):
+        _note_others(len(own.file.sections()), settings, console)
+
+
+def _note_others(n_others: int, settings: Settings, console: Console) -> None:
+    """Note that a file holds rows of other models only."""
     if n_others:
         console.note(f"{settings.evaluations} holds rows of other models ({n_others}): not used.")

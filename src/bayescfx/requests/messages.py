@@ -82,29 +82,27 @@ class Client:
     has_options: bool
     flags: Container[str] | None = None
 
-    def rename(self, text: str) -> str:
-        """Return a message with this client's names of parameters."""
+    def describe(self, error: BayesCFXError) -> str:
+        """Return the message of an error with this client's advice and names of parameters."""
+        text = one_line(str(error))
+        if error.parameter is None:
+            return text
+        if error.advice and error.parameter in self.advice:
+            advice = self.advice[error.parameter].format(
+                types=",".join(getattr(error, "types", ()))
+            )
+            text = f"{text.removesuffix(error.advice)}{self._possible(advice)}".rstrip()
         names = _option_names() if self.has_options else _plain_names()
         for name, words in {**names, **self.other_names}.items():
             text = text.replace(f"`{name}`", words)
         return text
 
-    def advise(self, error: BayesCFXError) -> str:
-        """Return the message of an error with this client's advice instead of that for Python."""
-        message = one_line(str(error))
-        template = self.advice.get(error.parameter or "")
-        if not error.advice or template is None:
-            return message
-        advice = template.format(types=",".join(getattr(error, "types", ())))
-        if self._lacks_option(advice):
-            advice = ""
-        return f"{message.removesuffix(error.advice)}{advice}".rstrip()
-
-    def _lacks_option(self, advice: str) -> bool:
-        """Return whether advice needs an option that the command does not have."""
-        if self.flags is None:
-            return False
-        return any(flag not in self.flags for flag in re.findall("--[a-z-]+", advice))
+    def _possible(self, advice: str) -> str:
+        """Return advice; empty if it needs an option that the command does not have."""
+        flags = self.flags
+        if flags is None or all(flag in flags for flag in re.findall("--[a-z-]+", advice)):
+            return advice
+        return ""
 
 
 def _option_names() -> dict[str, str]:
@@ -125,11 +123,11 @@ PAGE = Client(PAGE_ADVICE, OTHER_PAGE_NAMES, has_options=False)
 def describe_error(error: BaseException, client: Client = COMMAND_LINE) -> str:
     """Return an error as one line in the words of a client."""
     text = one_line(str(error))
-    if not isinstance(error, BayesCFXError | OSError) or not text:
-        return _foreign_error(error, text)
-    if isinstance(error, BayesCFXError) and error.parameter is not None:
-        text = client.rename(client.advise(error))
-    return _as_sentence(text) + _query_note(error)
+    if isinstance(error, BayesCFXError):
+        text = client.describe(error)
+    if text and isinstance(error, BayesCFXError | OSError):
+        return _as_sentence(text) + _query_note(error)
+    return _foreign_error(error, text)
 
 
 def describe_query_error(error: BayesCFXError) -> str:

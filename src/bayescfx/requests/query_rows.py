@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from bayescfx.data import Feature
+from bayescfx.data.values import is_missing
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.requests.table_files import (
     TableFormat,
@@ -76,12 +77,12 @@ def _identified_row(identifier: str, data: pd.DataFrame, column: str) -> tuple[d
     """Return the only row of the data with an identifier, and this identifier."""
     names = data.index.map(str)
     places = (names == identifier).nonzero()[0].tolist()
-    if len(places) == 1:
-        return row_cells(data, places[0]), data.index[places[0]]
-    got = f"{len(places)} rows with {identifier!r}."
-    if not places:
-        got = f"{identifier!r}.{suggest(identifier, names[:10_000])}"
-    raise SettingsError(f"the query must be the {column!r} of one row of the data; got {got}")
+    if len(places) != 1:
+        got = f"{len(places)} rows with {identifier!r}."
+        if not places:
+            got = f"{identifier!r}.{suggest(identifier, names[:10_000])}"
+        raise SettingsError(f"the query must be the {column!r} of one row of the data; got {got}")
+    return row_cells(data, places[0]), data.index[places[0]]
 
 
 def _numbered_row(number: str, data: pd.DataFrame, text: str) -> dict[str, Any]:
@@ -127,9 +128,7 @@ def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> Non
 
 def _is_level(value: Any, levels: Sequence[Any]) -> bool:
     """Return whether a cell is missing or one of the levels; without levels, any cell is."""
-    if not levels or value in levels:
-        return True
-    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+    return not levels or value in levels or is_missing(value)
 
 
 def _unknown_level(name: str, value: Any, levels: Sequence[Any]) -> SettingsError:

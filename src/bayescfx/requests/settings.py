@@ -161,6 +161,13 @@ class Settings:
         """Whether the model is named as code, ``package.module:function``."""
         return is_code(self.model)
 
+    def check_numbers(self) -> None:
+        """Raise a `SettingsError` if seconds or seed are negative."""
+        if self.timeout is not None and not self.timeout >= 0:
+            raise SettingsError(f"--timeout must be seconds >= 0; got {self.timeout!r}.")
+        if self.seed < 0:
+            raise SettingsError(f"--seed must be a whole number >= 0; got {self.seed!r}.")
+
     def require(self, *names: str) -> None:
         """Raise a `SettingsError` unless these options are given."""
         for name in names:
@@ -211,11 +218,15 @@ def _typed_values(typed: Mapping[str, Any], in_file: Mapping[str, Any]) -> dict[
 
 
 def split_assignment(
-    flag: str, text: str, *, may_be_empty: bool = False, sign: str = "=", example: str = ""
+    flag: str,
+    text: str,
+    *,
+    may_be_empty: bool = False,
+    sign: str = "=",
+    example: str = "name=value",
 ) -> tuple[str, str]:
     """Return name and value of ``name=value``; `example` shows another form in an error."""
     name, found, value = map(str.strip, text.partition(sign))
-    is_complete = all((found, name, value or may_be_empty))
-    if not is_complete:
-        raise SettingsError(f"{flag} must be like {example or 'name=value'}; got {text!r}.")
+    if not all((found, name, value or may_be_empty)):
+        raise SettingsError(f"{flag} must be like {example}; got {text!r}.")
     return name, value

@@ -126,12 +126,14 @@ def _has_numbers(feature: Feature) -> bool:
 def read_subject(settings: Settings, console: Console) -> Subject:
     """Return the subject of the questions in the settings; without a model, of all columns."""
     loaded = _load(settings) if settings.model else Loaded(None)
-    table_format = _table_format(settings, loaded)
+    levels = {name: frozenset(known) for name, known in loaded.levels.items()}
+    table_format = TableFormat(na=tuple(map(str, settings.na)), id=settings.id, levels=levels)
     data = _read_data(settings, table_format)
     loaded = loaded.renamed(list(data.columns))
     check_numbers(data, {*settings.features, *loaded.categorical, *loaded.levels}, settings.data)
     data = _with_fractions(data, settings.features)
-    if _takes_identifier(loaded, data, settings.id):
+    is_identified = settings.id == data.index.name
+    if is_identified and settings.id in (loaded.columns or ()):
         loaded = _without_identifier(loaded, data, settings, console)
     columns = list(map(str, loaded.select(list(data.columns))))
     ignored = tuple(data.columns.drop(columns))
@@ -151,23 +153,9 @@ def read_subject(settings: Settings, console: Console) -> Subject:
     )
 
 
-def _table_format(settings: Settings, loaded: Loaded) -> TableFormat:
-    """Return how tables are read: by the settings, and by the levels that the model knows."""
-    return TableFormat(
-        na=tuple(map(str, settings.na)),
-        id=settings.id,
-        levels={name: frozenset(levels) for name, levels in loaded.levels.items()},
-    )
-
-
 def _text_columns(data: pd.DataFrame) -> list[str]:
     """Return the columns that hold text."""
     return [name for name in data.columns if is_string_dtype(data[name].dtype)]
-
-
-def _takes_identifier(loaded: Loaded, data: pd.DataFrame, column: str | None) -> bool:
-    """Return whether the model takes the column that identifies rows."""
-    return column in (loaded.columns or ()) and column == data.index.name
 
 
 def _load(settings: Settings) -> Loaded:
@@ -196,12 +184,12 @@ def _read_data(settings: Settings, table_format: TableFormat) -> pd.DataFrame:
             f"--id must be a column of the data; got {settings.id!r}."
             f"{suggest(settings.id, data.columns)}"
         )
-    for name in settings.drop:
-        if name not in data.columns:
-            raise SettingsError(
-                f"--drop must name columns of the data; got {name!r}. "
-                f"Columns: {', '.join(data.columns[:20])}."
-            )
+    unknown = [name for name in settings.drop if name not in data.columns]
+    if unknown:
+        raise SettingsError(
+            f"--drop must name columns of the data; got {unknown[0]!r}. "
+            f"Columns: {', '.join(data.columns[:20])}."
+        )
     return data.drop(columns=list(settings.drop))
 
 
@@ -221,13 +209,19 @@ def _is_real(given: Any) -> bool:
 def _known_kinds(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any]:
     """Return the kinds of columns that the model knows; warn of levels that it should know."""
     kinds: dict[str, Any] = {name: "categorical" for name in loaded.categorical if name in data}
-    for name in data.columns.intersection(list(loaded.levels)):
-        cells = data[name]
-        if cells.dtype.kind in "iu":  # integer codes have no values between levels
-            kinds[name] = "categorical"
-        elif is_string_dtype(cells.dtype):
-            kinds[name] = "categorical"
-            _warn_of_unknown_marks(name, cells, loaded.levels[name], console)
+    levelled = data[data.columns.intersection(list(loaded.levels))]
+    # Integer codes have no values between levels.
+    codes = [name for name in levelled.columns if levelled[name].dtype.kind in "iu"]
+    kinds |= dict.fromkeys(codes, "categorical")
+    for name in _text_columns(levelled):
+        kinds[name] = "categorical"
+        _warn_of_unknown_marks(name, data[name], loaded.levels[name], console)
+    return kinds | _known_orders(loaded, data)
+
+
+def _known_orders(loaded: Loaded, data: pd.DataFrame) -> dict[str, Any]:
+    """Return the columns whose levels the user ordered for the model, as ordinal features."""
+    kinds: dict[str, Any] = {}
     for name in data.columns.intersection(list(loaded.orders)):
         levels = loaded.orders[name]
         if set(data[name].dropna()) <= set(levels):

@@ -150,12 +150,7 @@ def _reader_of(path: str, what: str) -> Callable[..., Iterator[pd.DataFrame]]:
         )
     if not os.path.isfile(path):
         raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
-    return _parquet_chunks if kind.endswith(".parquet") else _csv_file_chunks
-
-
-def _csv_file_chunks(path: str, n: int | None, table_format: TableFormat) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV file."""
-    return csv_chunks(lambda: path, n, table_format)
+    return _parquet_chunks if kind.endswith(".parquet") else csv_chunks
 
 
 def _parquet_chunks(path: str, n: int | None, table_format: TableFormat) -> Iterator[pd.DataFrame]:
@@ -188,15 +183,16 @@ def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
 
 
 def csv_chunks(
-    source: Callable[[], Any], n: int | None, table_format: TableFormat
+    source: str | Callable[[], Any], n: int | None, table_format: TableFormat
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV text; `source` returns its path, or a new stream at each call."""
-    arguments = csv_arguments(source)
+    """Yield the rows of a CSV text; `source` is its path, or returns a new stream at each call."""
+    open_source = source if callable(source) else lambda: source
+    arguments = csv_arguments(open_source)
     columns = arguments.pop("columns")
     # Numbers exactly as written; later versions of pandas do that by default.
     exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
     found: Any = pd.read_csv(
-        source(),
+        open_source(),
         index_col=False,
         chunksize=n,
         keep_default_na=False,

@@ -82,6 +82,12 @@ class PageQuestion:
         cuts = ("timeout", "interrupted", "fault")
         return self.answer is not None and self.answer.stopped not in cuts
 
+    @property
+    def serves_others(self) -> bool:
+        """Whether its answer, or the one that it will have, serves equal questions."""
+        is_running = not (self.has_ended or self.is_stopped)
+        return is_running or self.is_repeatable
+
     def record(self, rows: Any, outputs: Outputs) -> None:
         """Keep scored rows, and the range of their outputs.
 
@@ -206,11 +212,8 @@ class QuestionQueue:
 
     def _find(self, form: QuestionForm) -> PageQuestion | None:
         """Return the question of an equal request whose answer would be the same."""
-        for question in self:
-            is_running = not (question.has_ended or question.is_stopped)
-            if question.form == form and (question.is_repeatable or is_running):
-                return question
-        return None
+        equal = (question for question in self if question.form == form)
+        return next((question for question in equal if question.serves_others), None)
 
     def _remove_oldest(self) -> None:
         """Remove the oldest ended questions without a bookmark, beyond those that are kept."""

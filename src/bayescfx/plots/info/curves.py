@@ -86,9 +86,13 @@ def _codes(scale: Scale, query: float) -> Array:
     """Return codes along the whole range of a feature, the row's own among them."""
     feature = scale.feature
     step = 1.0 if feature.has_levels or feature.period else feature.code_step
-    codes = np.linspace(scale.low, scale.high, N_POINTS)
-    if step and (scale.high - scale.low) / step < 4 * N_POINTS:
-        codes = np.arange(scale.low, scale.high + step / 2, step)
-    elif step:
-        codes = scale.low + np.round((codes - scale.low) / step) * step
+    codes = _codes_in_steps(scale, step) if step else np.linspace(scale.low, scale.high, N_POINTS)
     return np.unique(codes if np.isnan(query) else np.append(codes, query))
+
+
+def _codes_in_steps(scale: Scale, step: float) -> Array:
+    """Return all multiples of a step along a scale if they are few, else some of them."""
+    if (scale.high - scale.low) / step < 4 * N_POINTS:
+        return np.arange(scale.low, scale.high + step / 2, step)
+    codes = np.linspace(scale.low, scale.high, N_POINTS)
+    return np.asarray(scale.low + np.round((codes - scale.low) / step) * step)
