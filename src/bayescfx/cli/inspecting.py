@@ -1,4 +1,4 @@
-"""`inspect`: what is inferred from the data, and a settings file to correct it."""
+"""`inspect`: features inferred from the data, and a settings file to correct them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EXAMPLES = {
 
 
 def inspect(options: Namespace, console: Console) -> int:
-    """Show what is inferred, and how to correct it."""
+    """Show the inferred features, and how to correct them."""
     settings = gather_settings(options)
     settings.require("data")
     subject = read_subject(settings, replace(console, is_quiet=True))

@@ -1,4 +1,4 @@
-"""What a fitted model stores about its columns: categories, their levels, their orders."""
+"""Column knowledge of fitted models: categories, their levels, their orders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INNER_MODELS = ("best_estimator_", "regressor_", "estimator_")
 
 
 class ColumnKnowledge(NamedTuple):
-    """What a model stores about its columns.
+    """Facts about its columns that a model stores.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ColumnKnowledge(NamedTuple):
 
 
 def column_knowledge(model: Any) -> ColumnKnowledge:
-    """Return what a model and its encoders store about columns."""
+    """Return the facts about columns that a model and its encoders store."""
     found = ColumnKnowledge(tuple(_categorical_columns(model)), {}, {})
     for encoder, names in _encoders(model):
         found = found.joined(_encoder_knowledge(encoder, names))
@@ -57,7 +57,7 @@ def column_knowledge(model: Any) -> ColumnKnowledge:
 
 
 def _encoder_knowledge(encoder: Any, names: Sequence[str]) -> ColumnKnowledge:
-    """Return what an encoder stores about its columns."""
+    """Return the facts about columns that an encoder stores."""
     levels = {}
     for name, known in zip(names, encoder.categories_, strict=False):
         values = np.asarray(known, dtype=object)
@@ -69,7 +69,7 @@ def _encoder_knowledge(encoder: Any, names: Sequence[str]) -> ColumnKnowledge:
 
 
 def _category_knowledge(categories: Sequence[Category]) -> ColumnKnowledge:
-    """Return what categories of pandas tell about columns."""
+    """Return the facts about columns that categories of pandas hold."""
     names = tuple(category.name for category in categories)
     levels = {category.name: category.levels for category in categories if category.levels}
     return ColumnKnowledge(names, levels, {})
@@ -251,7 +251,7 @@ def _xgboost_category(name: str, array: Any) -> Category:
 
 
 def _xgboost_texts(array: Any) -> tuple[str, ...] | None:
-    """Return the levels in an Arrow array of XGBoost; None if they can't be told apart.
+    """Return the levels in an Arrow array of XGBoost; None if they are ambiguous.
 
     Up to version 3.2, XGBoost counts letters but cuts bytes: where letters take several bytes, the
     last letters are lost.

@@ -1,4 +1,4 @@
-"""Which model is it? Its name, its content and its owner decide whose evaluations rows are.
+"""Model identity: name, content and owner decide to which model scored rows belong.
 
 A name that the user gives decides. Else an estimator is recognised by its content: a fingerprint of
 what it has learnt, the same after saving and in any process. Other objects are recognised by their
@@ -27,7 +27,7 @@ _LOCAL_LIBRARIES = ("sklearn", "lightgbm", "xgboost", "catboost")
 
 @dataclass(frozen=True, eq=False)
 class ModelIdentity:
-    """What tells a model from others.
+    """The identity of a model.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def fingerprint(model: object) -> str | None:
 
 
 def _content(model: Any) -> bytes | None:
-    """Return the bytes that tell a model from another, by what it is or wraps."""
+    """Return the bytes that identify a model; those of its parts if it wraps others."""
     adapter = adapter_of(model)
     if adapter is not None:
         return adapter.content(model)

@@ -1,7 +1,7 @@
 """Any model as the paper's f: rows in, one finite number per row out.
 
-The library calls a user's model only through :class:`Model`, which checks what comes back and says
-what is wrong with the row it happened on.
+The library calls a user's model only through :class:`Model`, which checks the outputs. Errors
+name the row.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Model:
         return self.content or fingerprint(self.predict)
 
     def identity(self, *, is_steady: bool = False) -> ModelIdentity:
-        """Return what tells this model from others.
+        """Return the identity of this model.
 
         `is_steady` says that the model object itself may serve to recognise it.
         """
@@ -101,7 +101,7 @@ class Model:
             )
 
     def _numbers(self, y: NDArray[Any], rows: Rows) -> Array:
-        """Return outputs of whatever types as floats, or raise if one is no number."""
+        """Return outputs of any type as floats, or raise if one is no number."""
         for i, value in enumerate(y):
             if not _is_real(value):
                 raise ModelError(
@@ -198,7 +198,7 @@ def _is_real(value: Any) -> bool:
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:
-    """Return what a model returned for rows as an array of whatever type and shape it has."""
+    """Return the outputs of a model for rows as an array of any type and shape."""
     raw = returned(raw, rows, "`model`", ModelError)
     if isinstance(raw, pd.Series | pd.DataFrame):
         dtypes = [raw.dtype] if isinstance(raw, pd.Series) else raw.dtypes
@@ -215,7 +215,7 @@ def answered(raw: object, rows: Rows) -> NDArray[Any]:
 
 
 def as_floats(y: NDArray[Any]) -> Array:
-    """Return numbers of whatever types as float64; those beyond its range are infinite."""
+    """Return numbers of any type as float64; those beyond its range are infinite."""
     try:
         with np.errstate(over="ignore"):
             return y.astype(np.float64)
@@ -231,5 +231,5 @@ def _clipped(value: Any) -> float:
 
 
 def kind_of(value: object) -> str:
-    """Return what a value is, for messages."""
+    """Return the type of a value, for messages."""
     return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__

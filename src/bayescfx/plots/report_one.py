@@ -45,7 +45,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
 
 
 def _lead(answer: Explanation, prediction: Prediction, about: About) -> Iterable[str]:
-    """Yield what is, what is wanted, and what would be."""
+    """Yield the current prediction, the target and the prediction after the changes."""
     now, then = (about.output.number(text) for text in prediction.texts)
     wanted = about.output.number(wording.intervals(answer.wanted))
     yield note(f"The {about.output} is {now}; the target is {wanted}.", "lead")

@@ -153,7 +153,7 @@ def _change_line(
 
 
 def _change_scale(change: Change) -> str:
-    """Return the scale of a feature: what is allowed, its levels, and an arrow."""
+    """Return the scale of a feature: the allowed range, its levels, and an arrow."""
     parts = [_AXIS]
     low, high = change.allowed
     if change.ordered and high > low:

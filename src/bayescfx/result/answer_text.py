@@ -1,4 +1,4 @@
-"""An explanation as text: the target, the changes, what is known about them."""
+"""An explanation as text: the target, the changes, the verdict and the figures."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def verdict(answer: Explanation) -> str:
 
 
 def _ending(answer: Explanation) -> str:
-    """Return how the search ended; what is certain is kept apart from what is estimated."""
+    """Return how the search ended; facts and estimates are kept apart."""
     if answer.stopped == "already met":
         if answer.reached:
             return "The query already meets the target."

@@ -42,7 +42,7 @@ class Scale:
 
     @classmethod
     def of(cls, region: Region, j: int, *codes: float) -> Scale:
-        """Return the scale of feature `j`, wide enough for what is allowed and for `codes`."""
+        """Return the scale of feature `j`, wide enough for the allowed range and for `codes`."""
         feature = region.schema.features[region.names[j]]
         shown = [*feature.code_range, region.low[j], region.high[j], region.query[j], *codes]
         finite = [code for code in shown if math.isfinite(code)]
