@@ -189,13 +189,15 @@ def _categorical_columns(model: Any) -> list[str]:
         return lightgbm_categorical(booster)
     if hasattr(model, "get_cat_feature_indices"):  # CatBoost
         return [model.feature_names_[place] for place in model.get_cat_feature_indices()]
+    if getattr(model, "is_categorical_", None) is not None:
+        return _masked_columns(model)
+    return [*itertools.chain.from_iterable(map(_categorical_columns, _inner_models(model)))]
+
+
+def _masked_columns(model: Any) -> list[str]:
+    """Return the categories of scikit-learn's boosted trees, which store a mask of them."""
     names = getattr(model, "feature_names_in_", ())
-    if getattr(model, "is_categorical_", None) is not None and len(names):
-        return _selected_names(model.is_categorical_, names)  # scikit-learn's boosted trees
-    inner: list[str] = []
-    for part in _inner_models(model):
-        inner += _categorical_columns(part)
-    return inner
+    return _selected_names(model.is_categorical_, names) if len(names) else []
 
 
 # ── LightGBM ──

@@ -87,10 +87,16 @@ class Category:
             return cells
         if is_categorical and not self.dtype:
             return cells
-        self._check_level_type(self.levels, present)
-        codes = self._codes(self.levels, cells)
-        self._check_levels_known(self.levels, cells[(codes == -1) & cells.notna().to_numpy()])
-        index = pd.Index(list(self.levels), dtype=self.dtype or None)
+        return self._with_levels(self.levels, cells, present)
+
+    def _with_levels(
+        self, levels: tuple[Any, ...], cells: pd.Series[Any], present: pd.Series[Any]
+    ) -> pd.Series[Any]:
+        """Return a column as categories with known levels; `present` are its cells without nan."""
+        self._check_level_type(levels, present)
+        codes = self._codes(levels, cells)
+        self._check_levels_known(levels, cells[(codes == -1) & cells.notna().to_numpy()])
+        index = pd.Index(list(levels), dtype=self.dtype or None)
         return pd.Series(pd.Categorical.from_codes(codes, index), index=cells.index)
 
     def _check_codes_known(self, present: pd.Series[Any], is_categorical: bool) -> None:
@@ -169,8 +175,12 @@ def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
     """Return rows with the categories of a model, whose column names may be spelled otherwise."""
     if not categories or not isinstance(rows, pd.DataFrame):
         return rows
+    return _cast_all(rows.copy(deep=False), categories)
+
+
+def _cast_all(rows: pd.DataFrame, categories: Sequence[Category]) -> pd.DataFrame:
+    """Cast the columns of a table to the categories of a model, in place."""
     columns = match_columns([category.name for category in categories], rows.columns)
-    rows = rows.copy(deep=False)
     for category, column in zip(categories, columns, strict=True):
         if column is not None:
             rows[column] = category.cast(rows[column])

@@ -78,17 +78,13 @@ def load_model(
     5.0
     """
     from bayescfx.checks import check, is_a
-    from bayescfx.models.endpoint import Endpoint
-    from bayescfx.models.loaded import Loaded, Trust
+    from bayescfx.models.loaded import Trust
 
     good = is_a(source, str) and "\x00" not in source
     check(good, "source", "a path, an address or a name", source, LoadError)
     check(is_a(output, str, type(None)), "output", "a name or a position", output, LoadError)
     if source.startswith(_WEB):
-        given = {"headers": headers, "patience": patience}
-        settings: Any = {name: value for name, value in given.items() if value is not None}
-        endpoint = Endpoint(source, output, batch, **settings)
-        return Loaded(endpoint, endpoint.columns())
+        return _load_endpoint(source, output, batch, headers=headers, patience=patience)
     return _load_local(source, Trust() if trust is None else trust, output)
 
 
@@ -107,6 +103,16 @@ def _load_local(source: str, trust: Trust, output: str | None) -> Loaded:
         model, fields = _mlflow(source, trust)
         return Loaded.of(model, fields | position)
     return _load_file(source, trust, None if position else output, position)
+
+
+def _load_endpoint(source: str, output: str | None, batch: int, **settings: Any) -> Loaded:
+    """Return a model behind HTTP; settings that are None have their defaults."""
+    from bayescfx.models.endpoint import Endpoint
+    from bayescfx.models.loaded import Loaded
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    endpoint = Endpoint(source, output, batch, **given)
+    return Loaded(endpoint, endpoint.columns())
 
 
 def _position(source: str, output: str | None) -> dict[str, Any]:

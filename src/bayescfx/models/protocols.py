@@ -117,14 +117,19 @@ def _by_name(values: dict[str, Any] | list[Any]) -> dict[str, Any]:
 
 def _content_of(key: str, kinds: tuple[type, ...], content: Any, protocol: str) -> Any:
     """Return the value of a key of an answer; raise a ModelError if it has another type."""
-    if isinstance(content, str):
-        raise ModelError(f"must answer in JSON; got {content[:80]!r}. Check the address.")
-    value = content.get(key) if isinstance(content, dict) else None
+    value = _checked_object(content).get(key)
     if not isinstance(value, kinds) or value == []:
         raise ModelError(
             f"must answer with {key!r}, as {protocol}; got {repr(content)[:80]}. Check the address."
         )
     return value
+
+
+def _checked_object(content: Any) -> dict[str, Any]:
+    """Return an answer that is a JSON object, an empty one for other JSON; raise for text."""
+    if isinstance(content, str):
+        raise ModelError(f"must answer in JSON; got {content[:80]!r}. Check the address.")
+    return content if isinstance(content, dict) else {}
 
 
 def _json_rows(table: NDArray[Any]) -> list[list[Any]]:
@@ -210,14 +215,7 @@ class OpenInference:
         """Return one number per row, shape ``(n,)``, from the tensor and column of `output`."""
         found = _content_of("outputs", (list,), content, "the Open Inference Protocol says")
         tensor, column = self._chosen_tensor(found)
-        data = np.array(tensor.get("data"), dtype=object)
-        shape = list(map(int, tensor.get("shape") or data.shape))
-        if math.prod(shape) != data.size or shape[:1] != [n]:
-            raise ModelError(
-                f"must answer with one number for each of {n} rows; got shape {shape} with "
-                f"{data.size} values."
-            )
-        return numbers(data.reshape(shape).tolist(), n, column)
+        return numbers(_tensor_rows(tensor, n), n, column)
 
     def _chosen_tensor(self, found: list[Any]) -> tuple[Any, str | None]:
         """Return the tensor that `output` names, and the column of it, if `output` names one."""
@@ -235,6 +233,18 @@ class OpenInference:
                 f"has the outputs {listed}; got output {self.output!r}. Choose one of them."
             )
         return tensors[name], column
+
+
+def _tensor_rows(tensor: Any, n: int) -> Any:
+    """Return the values of a tensor, one item for each of `n` rows."""
+    data = np.array(tensor.get("data"), dtype=object)
+    shape = list(map(int, tensor.get("shape") or data.shape))
+    if math.prod(shape) != data.size or shape[:1] != [n]:
+        raise ModelError(
+            f"must answer with one number for each of {n} rows; got shape {shape} with "
+            f"{data.size} values."
+        )
+    return data.reshape(shape).tolist()
 
 
 def _tensor(column: pd.Series[Any], described: dict[str, Any]) -> dict[str, Any]:

@@ -101,16 +101,21 @@ def _numbered_row(number: str, data: pd.DataFrame, text: str) -> dict[str, Any]:
 
 def _parse_object(text: str, what: str) -> dict[str, Any]:
     """Return a JSON object, which may be the only one of a list."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
+    content = _parse_json(text, what)
     rows = content if isinstance(content, list) else [content]
     if len(rows) != 1 or not isinstance(rows[0], dict):
         raise SettingsError(
             f'{what} must be one JSON object like {{"age": 41}}; got {text[:80]!r}.'
         )
     return dict(rows[0])
+
+
+def _parse_json(text: str, what: str) -> Any:
+    """Return the content of a JSON text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
 
 
 def row_cells(table: pd.DataFrame, row: int) -> dict[str, Any]:

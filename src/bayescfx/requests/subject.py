@@ -94,8 +94,9 @@ class Subject:
         Columns of numbers hold numbers, even beside other texts.
         """
         kept = queries.drop(columns=[*self.ignored, *self.dropped], errors="ignore")
-        for name, feature in self.space.features.items():
-            if name in kept and is_string_dtype(kept[name].dtype) and _has_numbers(feature):
+        features = self.space.features
+        for name in _text_columns(kept):
+            if name in features and _has_numbers(features[name]):
                 kept[name] = kept[name].astype(object).map(as_number)
         return kept
 
@@ -109,11 +110,14 @@ class Subject:
 
         None without a model, or if a classifier of more than two labels needs a `label`.
         """
-        needs_label = label is None and len(self.loaded.labels) > 2
-        if self.loaded.model is None or needs_label:
+        if self.loaded.model is None or self._needs_label(label):
             return None
         chosen = np.linspace(0, len(self.data) - 1, min(n, len(self.data))).astype(int)
         return as_model(self.loaded.scoring(label)).scores(self.data.iloc[chosen])
+
+    def _needs_label(self, label: str | None) -> bool:
+        """Return whether the model is a classifier of more than two labels, and none is given."""
+        return label is None and len(self.loaded.labels) > 2
 
 
 def _has_numbers(feature: Feature) -> bool:

@@ -23,6 +23,9 @@ from bayescfx.requests.csv_format import csv_arguments
 #: Texts that are often written for a missing cell.
 MISSING_MARKS = ("na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", ".", "missing")
 
+#: Arguments of ``pandas.read_csv`` for numbers exactly as written; later versions need none.
+EXACT_NUMBERS: dict[str, Any] = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
+
 
 def read_text(path: str, what: str) -> str:
     """Return the text of a file; `what` names it in an error."""
@@ -88,7 +91,7 @@ class TableFormat:
         """Return a cell: None for a text that means missing, a point in time for a date."""
         if not isinstance(value, str):
             return value
-        if value and value in self.missing_texts(name):
+        if value in set(self.missing_texts(name)) - {""}:
             return None
         if name in self.date_formats:
             [value] = times_of(pd.Series([value], dtype=object), self.date_formats[name])
@@ -109,10 +112,16 @@ class TableFormat:
             return table.reset_index(drop=True)
         if self.id in table.columns:
             return table.set_index(self.id)
-        if required_in and self.id != table.index.name:
-            hint = suggest(self.id, table.columns)
-            raise SettingsError(f"{required_in} must have the column {self.id!r} of --id.{hint}")
+        if required_in:
+            _check_identified(table, self.id, required_in)
         return table
+
+
+def _check_identified(table: pd.DataFrame, column: str, file: str) -> None:
+    """Raise unless the index of a table has the identifiers of its rows."""
+    if column != table.index.name:
+        hint = suggest(column, table.columns)
+        raise SettingsError(f"{file} must have the column {column!r} of --id.{hint}")
 
 
 def read_table(
@@ -189,8 +198,6 @@ def csv_chunks(
     open_source = source if callable(source) else lambda: source
     arguments = csv_arguments(open_source)
     columns = arguments.pop("columns")
-    # Numbers exactly as written; later versions of pandas do that by default.
-    exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
     found: Any = pd.read_csv(
         open_source(),
         index_col=False,
@@ -199,7 +206,7 @@ def csv_chunks(
         na_values={name: table_format.missing_texts(name) for name in columns},
         dtype={name: str for name in columns if table_format.is_text(name)},
         **arguments,
-        **exact,
+        **EXACT_NUMBERS,
     )
     if n is None:
         yield found
