@@ -11,6 +11,7 @@ import pandas as pd
 
 import bayescfx as cfx
 from bayescfx.cli.progress_lines import show_progress
+from bayescfx.errors import SettingsError
 from bayescfx.requests.answer_files import Answers
 from bayescfx.requests.console import Console
 from bayescfx.requests.explaining import make_explainer
@@ -47,7 +48,10 @@ class Request:
         """Return the request of a command line; `queries` names the option with the queries."""
         settings = gather_settings(options)
         settings.require("model", "data", queries, "target")
-        settings.check_numbers()
+        if settings.timeout is not None and not settings.timeout >= 0:
+            raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
+        if settings.seed < 0:
+            raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
         return cls(
             settings=settings,
             target=parse_target(settings.target),

@@ -162,7 +162,7 @@ def _write_results(
     answers: Answers, paths: list[str], text: str, plain: Any, console: Console
 ) -> tuple[int, str]:
     """Write answers to files and to the console; return the exit code, and where they are."""
-    failures = write_all(answers, paths)
+    failures = write_all(answers, paths) if paths else {}
     console.write(text, plain)
     for path, reason in failures.items():
         console.error(f"{path!r} can't be written: {reason}")

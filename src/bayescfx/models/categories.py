@@ -53,7 +53,10 @@ def column_knowledge(model: Any) -> ColumnKnowledge:
     found = ColumnKnowledge(tuple(_categorical_columns(model)), {}, {})
     for encoder, names in _encoders(model):
         found = found.joined(_encoder_knowledge(encoder, names))
-    return found.joined(_category_knowledge(categories_of(model)))
+    for category in categories_of(model):
+        levels = {category.name: category.levels} if category.levels else {}
+        found = found.joined(ColumnKnowledge((category.name,), levels, {}))
+    return found
 
 
 def _encoder_knowledge(encoder: Any, names: Sequence[str]) -> ColumnKnowledge:
@@ -66,13 +69,6 @@ def _encoder_knowledge(encoder: Any, names: Sequence[str]) -> ColumnKnowledge:
         return ColumnKnowledge(tuple(names), levels, {})
     has_order = not isinstance(encoder.categories, str)  # not "auto": an order of the user's
     return ColumnKnowledge((), levels, levels if has_order else {})
-
-
-def _category_knowledge(categories: Sequence[Category]) -> ColumnKnowledge:
-    """Return the facts about columns that categories of pandas hold."""
-    names = tuple(category.name for category in categories)
-    levels = {category.name: category.levels for category in categories if category.levels}
-    return ColumnKnowledge(names, levels, {})
 
 
 def categories_of(model: Any) -> tuple[Category, ...]:

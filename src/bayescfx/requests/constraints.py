@@ -36,8 +36,9 @@ __all__ = [
 ]
 
 
-def add_constraint_options(parser: ArgumentParser | Any) -> None:
-    """Add an option for each verb to a parser, or to a group of its options."""
+def add_constraint_options(parser: ArgumentParser) -> None:
+    """Add a group of options to a parser, one for each verb."""
+    group = parser.add_argument_group("what may change")
     for verb in VERBS.values():
         if verb.option:
             arguments: dict[str, Any] = {"action": "store_true", "default": None}
@@ -45,7 +46,7 @@ def add_constraint_options(parser: ArgumentParser | Any) -> None:
                 arguments = {"action": "append", "metavar": verb.example}
             suffix = "; repeatable" if verb.parameter.is_repeatable else ""
             help_text = f"{verb.help}{suffix}".replace("%", "%%")
-            parser.add_argument(verb.option, dest=verb.name, help=help_text, **arguments)
+            group.add_argument(verb.option, dest=verb.name, help=help_text, **arguments)
 
 
 def extend_constraints(in_file: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -161,13 +161,6 @@ class Settings:
         """Whether the model is named as code, ``package.module:function``."""
         return is_code(self.model)
 
-    def check_numbers(self) -> None:
-        """Raise a `SettingsError` if seconds or seed are negative."""
-        if self.timeout is not None and not self.timeout >= 0:
-            raise SettingsError(f"--timeout must be seconds >= 0; got {self.timeout!r}.")
-        if self.seed < 0:
-            raise SettingsError(f"--seed must be a whole number >= 0; got {self.seed!r}.")
-
     def require(self, *names: str) -> None:
         """Raise a `SettingsError` unless these options are given."""
         for name in names:
