@@ -136,7 +136,7 @@ class Total(Rule):
         return np.asarray((region.complete(X) == X).all(axis=1) & (total <= self.most))
 
 
-def test_a_new_rule_may_derive_a_column_and_keep_to_itself_what_it_is_made_of() -> None:
+def test_a_new_rule_may_derive_a_column_and_hide_its_sources() -> None:
     plain = cfx.Space({name: cfx.Real(0, 10) for name in "abt"})
     space = plain.with_rules(Total("t", 6.0))
     for mine in (space, cfx.Space.from_dict(json.loads(json.dumps(space.to_dict())))):

@@ -24,8 +24,8 @@ from bayescfx.models.adapters import ADAPTERS, Adapter
 from bayescfx.models.loaders import LOADERS
 from bayescfx.plots.draw import DRAWINGS, drawn
 from bayescfx.potentials import AEP, Target
+from bayescfx.potentials.target_text import FORMS
 from bayescfx.requests.console import Console
-from bayescfx.requests.target_text import FORMS
 from bayescfx.search.methods import METHODS
 from bayescfx.space.parameters import NameLists
 from bayescfx.space.verbs import VERBS, Verb

@@ -17,8 +17,8 @@ from sklearn.datasets import load_diabetes
 import bayescfx as cfx
 from bayescfx.cli import main
 from bayescfx.cli.arguments import parse
+from bayescfx.potentials.target_text import parse_target
 from bayescfx.requests.console import Console
-from bayescfx.requests.target_text import parse_target
 from bayescfx.web.questions import QuestionQueue
 from bayescfx.web.serving import read_site
 from tests.web.conftest import ask, served

@@ -103,9 +103,9 @@ def test_a_new_command_is_a_function_and_a_line(
 
 
 def test_help_names_every_search_and_every_kind_of_file(shell: Shell) -> None:
-    told = " ".join(shell("explain", "--help").out.split())
-    assert f"{', '.join(METHODS)} (default: auto)" in told
-    assert f"a file ({', '.join(LOADERS)}), http" in told
+    printed = " ".join(shell("explain", "--help").out.split())
+    assert f"{', '.join(METHODS)} (default: auto)" in printed
+    assert f"a file ({', '.join(LOADERS)}), http" in printed
 
 
 def test_every_option_has_a_kind_and_every_kind_is_used() -> None:

@@ -68,9 +68,7 @@ def test_an_endpoint_that_goes_down_half_way_leaves_the_best_so_far(
     assert answer.output == score(X.iloc[3])
 
 
-def test_what_was_reached_before_the_endpoint_went_down_is_an_answer(
-    shell: Shell, dying: Scoring
-) -> None:
+def test_the_best_row_before_the_endpoint_failed_is_an_answer(shell: Shell, dying: Scoring) -> None:
     ran = shell(
         *("explain", "--model", dying.url, "--data", "X.csv", "--drop", "progression"),
         *("--query", "3", "--target", "+1", "--tolerance", "0.9", "--retries", "0", "-n", "3"),
@@ -91,7 +89,7 @@ def test_an_endpoint_that_is_down_from_the_start_is_an_error(shell: Shell) -> No
     assert "(1 attempts). Start the server, or correct the address." in message
 
 
-def test_many_keep_what_was_answered_when_the_endpoint_goes_down(
+def test_answers_before_the_endpoint_failed_are_kept(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 6)
@@ -193,10 +191,10 @@ def test_an_order_is_the_encoders_or_the_users_own(shell: Shell) -> None:
     joblib.dump(model, shell.folder / "cut.joblib")
     X.to_csv(shell.folder / "cut.csv", index=False)
     asked = ("inspect", "--data", "cut.csv", "--quiet")
-    told = shell(*asked, "--model", "cut.joblib", "--trust-pickle").out
-    assert "'Fair' < 'Good' < 'Best'" in told
-    told = shell(*asked, "--kind", "cut=Good < Fair < Best").out
-    assert "'Good' < 'Fair' < 'Best'" in told
+    printed = shell(*asked, "--model", "cut.joblib", "--trust-pickle").out
+    assert "'Fair' < 'Good' < 'Best'" in printed
+    printed = shell(*asked, "--kind", "cut=Good < Fair < Best").out
+    assert "'Good' < 'Fair' < 'Best'" in printed
     message = shell.fails(*asked, "--kind", "cut=ordinal")
     assert "column 'cut' must say the order of its levels, which are text" in message
     (shell.folder / "s.toml").write_text(
@@ -218,7 +216,7 @@ def test_whole_numbers_that_an_encoder_knows_are_levels(shell: Shell) -> None:
     model = make_pipeline(encode, LinearRegression()).fit(X, X["zip"] / 1000 + X["x"])
     joblib.dump(model, shell.folder / "zip.joblib")
     X.to_csv(shell.folder / "zip.csv", index=False)
-    told = shell(
+    printed = shell(
         "inspect", "--data", "zip.csv", "--quiet", "--model", "zip.joblib", "--trust-pickle"
     ).out
-    assert re.search(r"zip +categorical +1010, 2020, 4040", told)
+    assert re.search(r"zip +categorical +1010, 2020, 4040", printed)

@@ -62,14 +62,12 @@ def test_the_same_seed_gives_the_same_answer_and_another_may_not(shell: Shell) -
         (("--target", ">= 10"), "reached", 0),
     ],
 )
-def test_exit_codes_tell_how_it_ended(
-    words: tuple[str, ...], status: str, code: int, shell: Shell
-) -> None:
+def test_exit_codes_by_status(words: tuple[str, ...], status: str, code: int, shell: Shell) -> None:
     ran = shell.explain("--query", "3", "--json", *words)
     assert (ran.content["status"], ran.code) == (status, code)
 
 
-def test_a_query_that_has_what_is_wanted_needs_no_change(shell: Shell) -> None:
+def test_a_query_that_meets_the_target_needs_no_change(shell: Shell) -> None:
     ran = shell.explain("--query", "3", "--target", ">= 10")
     assert "The query already meets the target." in ran.out
 
@@ -103,7 +101,7 @@ def test_limits_and_rules_are_kept(shell: Shell) -> None:
         assert len(found["changes"]) <= 2
 
 
-def test_only_what_is_allowed_moves_and_together(shell: Shell) -> None:
+def test_only_allowed_features_move_and_together(shell: Shell) -> None:
     words = ("--query", "3", "--target", "-10%", "--json", "--quiet")
     ran = shell(*LINEAR, *words, "--allow", "bmi,age", "--together", "bmi,age")
     (found,) = ran.content["counterfactuals"]
@@ -137,7 +135,7 @@ def test_an_answer_in_a_file_is_complete(shell: Shell) -> None:
     assert table["output"].tolist() == pytest.approx([answer.best.output], rel=1e-15)
 
 
-def test_what_the_model_said_is_kept_and_used_again(shell: Shell) -> None:
+def test_scored_rows_are_kept_and_reused(shell: Shell) -> None:
     words = ("--query", "3", "--target", "+25%", "--evaluations", "seen.db", "--json")
     first = shell.explain(*words, "--budget", "60").content
     second = shell.explain(*words, "--budget", "1").content
@@ -148,7 +146,7 @@ def test_what_the_model_said_is_kept_and_used_again(shell: Shell) -> None:
     assert "X.csv" in other
 
 
-def test_a_retrained_model_does_not_answer_from_what_was_kept(shell: Shell) -> None:
+def test_a_retrained_model_does_not_reuse_rows_of_the_old_one(shell: Shell) -> None:
     X, y = people()
     outputs = []
     words = ("--query", "3", "--target", "+25%", "--evaluations", "old.db", "--model", "again.txt")
@@ -229,7 +227,7 @@ def test_a_bad_row_among_many_does_not_cost_the_others_their_answers(shell: Shel
     assert "'mle'" in table["error"].iloc[1]
 
 
-def test_if_no_row_can_be_asked_that_is_the_error(shell: Shell) -> None:
+def test_it_is_an_error_if_no_row_can_be_explained(shell: Shell) -> None:
     people()[0].head(2).drop(columns="bmi").to_csv("narrow.csv", index=False)
     message = shell.fails(*MANY, "--queries", "narrow.csv", "--target", "+10%")
     assert "no row of 'narrow.csv' can be asked: the query must have every column" in message
@@ -285,7 +283,7 @@ def test_reproduce_prefers_the_clone_it_is_called_in(
     assert (tmp_path / "seen").read_text() == expected
 
 
-def test_reproduce_without_a_clone_says_where_the_experiments_are(
+def test_reproduce_without_a_clone_names_the_repository(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -294,7 +292,7 @@ def test_reproduce_without_a_clone_says_where_the_experiments_are(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "printed"),
     [
         (("--kind", "sex=ordinal"), 'with --kind "NAME=low < middle < high".'),
         (("--only-up", "sex"), 'with --kind "NAME=low < middle < high".'),
@@ -303,5 +301,5 @@ def test_reproduce_without_a_clone_says_where_the_experiments_are(
         (("--kind", "sex=oridnal"), "such as '%d/%m/%Y'; got 'oridnal'. Did you mean"),
     ],
 )
-def test_advice_is_in_terms_of_options(words: tuple[str, ...], told: str, shell: Shell) -> None:
-    assert told in shell.fails(*LINEAR, "--query", "3", "--target", "+5", "--quiet", *words)
+def test_advice_is_in_terms_of_options(words: tuple[str, ...], printed: str, shell: Shell) -> None:
+    assert printed in shell.fails(*LINEAR, "--query", "3", "--target", "+5", "--quiet", *words)

@@ -64,7 +64,7 @@ def test_an_interruption_has_its_own_code(shell: Shell, monkeypatch: pytest.Monk
     assert shell("explain").code == 130
 
 
-def test_a_warning_is_one_line_said_once(shell: Shell) -> None:
+def test_a_warning_is_one_line_and_written_once(shell: Shell) -> None:
     row = json.loads((shell.folder / "one.json").read_text())
     query = json.dumps({**row, "bmi": 99.0})
     ran = shell(*LINEAR, "--query", query, "--target", "+10%", "--quiet")
@@ -95,7 +95,7 @@ def test_a_parameter_is_called_like_its_option(name: str) -> None:
     assert describe_error(cfx.SpaceError(f"`{name}` must be more")) == f"`{name}` must be more."
 
 
-def test_no_message_of_the_library_speaks_of_options() -> None:
+def test_no_message_of_the_library_names_options() -> None:
     root = Path(cfx.__file__).parent
     flags = {option.flag for option in OPTIONS.values()}
     flags |= {verb.option for verb in VERBS.values()}
@@ -110,7 +110,7 @@ def test_no_message_of_the_library_speaks_of_options() -> None:
 
 
 class Terminal(io.StringIO):
-    """A stream that someone watches."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -16,7 +16,7 @@ from tests.people import people
 joblib: Any = importlib.import_module("joblib")
 
 
-def test_inspect_shows_what_is_inferred_and_how_to_correct_it(shell: Shell) -> None:
+def test_inspect_shows_the_inferred_features_and_how_to_correct_them(shell: Shell) -> None:
     ran = shell("inspect", "--data", "X.csv", "--model", "m.txt")
     assert ran.code == 0
     assert "glucose  categorical  'high', 'low', 'middle'" in ran.out
@@ -62,7 +62,7 @@ def test_a_settings_file_that_inspect_writes_names_no_code(shell: Shell) -> None
     assert shell("explain", *more, *words, "--budget", "10").code in (0, 3, 4)
 
 
-def test_rows_without_an_output_are_told_and_no_option_is_advised_that_is_not_there(
+def test_rows_without_an_output_are_counted_and_advice_names_existing_options(
     shell: Shell,
 ) -> None:
     base = ("--model", f"{FUNCTIONS}:partly", "--data", "X.csv", "--drop", "progression")
@@ -115,11 +115,11 @@ def test_inspect_for_scripts_is_plain_json(shell: Shell) -> None:
     assert features["flag"]["levels"] == [False, True]
     day = {"low": "2016-01-01T00:00:00", "high": "2016-01-30T00:00:00", "unit": "D"}
     assert features["day"] == {"kind": "moment", **day}
-    told = shell("inspect", "--data", "plain.csv").out
-    assert "another text in every row, so perhaps --id or --drop: who" in told
+    printed = shell("inspect", "--data", "plain.csv").out
+    assert "another text in every row, so perhaps --id or --drop: who" in printed
 
 
-def test_a_settings_file_keeps_what_says_how_to_read(shell: Shell) -> None:
+def test_a_settings_file_keeps_the_options_for_reading_tables(shell: Shell) -> None:
     table = pd.DataFrame({"who": [f"w{i}" for i in range(30)], "x": ["?", *range(29)]})
     table.to_csv("marked.csv", index=False)
     words = ("--data", "marked.csv", "--id", "who", "--na", "?")

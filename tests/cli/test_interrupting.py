@@ -66,7 +66,7 @@ def started(place: Path, command: str, *words: str, pressed: str = "") -> subpro
     )
 
 
-def test_ctrl_c_in_a_search_prints_the_best_so_far_and_keeps_what_is_stored(place: Path) -> None:
+def test_ctrl_c_in_a_search_prints_the_best_so_far_and_keeps_stored_rows(place: Path) -> None:
     process = started(place, "explain", "--evaluations", "s.db", pressed="5")
     out, err = process.communicate()
     assert (process.returncode, err) == (3, "")
@@ -95,8 +95,8 @@ def test_ctrl_c_ends_all_queries_and_those_answered_are_written(place: Path) -> 
     process = started(place, "explain-many", pressed="4")
     out, err = process.communicate()
     assert process.returncode == 130
-    told = "error: interrupted: 64 of 70 queries have answers. They are in answers.csv.\n"
-    assert err == told
+    message = "error: interrupted: 64 of 70 queries have answers. They are in answers.csv.\n"
+    assert err == message
     assert out.count("not answered: interrupted before") == 6
     written = pd.read_csv(place / "answers.csv")
     assert len(written) == 70
@@ -117,7 +117,7 @@ def test_ctrl_c_at_random_moments_never_shows_a_traceback(
     whole = time.monotonic() - begun
     for _ in range(12):
         process = started(place, command, "--evaluations", "s.db")
-        # Python itself takes a moment to start, before which nobody can listen.
+        # Python itself takes a moment to start, before which Ctrl-C can't be caught.
         time.sleep(0.1 + float(rng.uniform(0, whole)))
         for _ in range(times):
             process.send_signal(signal.SIGINT)

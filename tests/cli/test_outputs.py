@@ -87,7 +87,7 @@ def test_a_cell_is_set_to_missing_where_the_column_may_miss(named: Shell) -> Non
         ("bmi", "--set must be like name=value; got 'bmi'."),
     ],
 )
-def test_what_can_not_be_set_is_said(change: str, message: str, named: Shell) -> None:
+def test_wrong_changes_are_errors(change: str, message: str, named: Shell) -> None:
     assert message in named.fails("predict", *MODEL, "--query", "P3", "--set", change)
 
 
@@ -138,7 +138,7 @@ def test_one_answer_has_its_name_in_tables_and_reports(named: Shell) -> None:
     assert "<dt>who</dt><dd>P3</dd>" in Path("one-out.html").read_text(encoding="utf-8")
 
 
-def test_without_names_the_row_that_was_asked_about_is_told(named: Shell) -> None:
+def test_without_identifiers_the_number_of_the_row_is_written(named: Shell) -> None:
     words = ("--model", f"{FUNCTIONS}:score", "--data", "named.csv", "--drop", "who", "--quiet")
     ran = named("explain", *words, "--query", "3", "--target", "+10%", "--out", "three.csv")
     assert ran.code == 0
@@ -164,15 +164,15 @@ def test_messages_call_rows_by_their_names(named: Shell) -> None:
     assert "" in ran.err
     X = pd.read_csv("named.csv").astype({"age": object})
     X.assign(age=[*X["age"][:7], "?", *X["age"][8:]]).to_csv("marked.csv", index=False)
-    told = named.fails(*words, "--data", "marked.csv", "--queries", "six.csv")
-    assert "got '?' in who P7." in told
+    printed = named.fails(*words, "--data", "marked.csv", "--queries", "six.csv")
+    assert "got '?' in who P7." in printed
 
 
 def test_the_output_is_called_by_its_name_wherever_it_is_named(named: Shell) -> None:
     words = (*MODEL, "--query", "P3", "--target", "+10%", "--budget", "20")
-    told = ("--output-name", "premium", "--unit", "€")
+    printed = ("--output-name", "premium", "--unit", "€")
     files = ("--out", "n.md", "--out", "n.svg", "--out", "n.json")
-    ran = named("explain", *words, *told, *files)
+    ran = named("explain", *words, *printed, *files)
     assert ran.code == 0
     markdown = Path("n.md").read_text(encoding="utf-8")
     for text in (ran.out, markdown):
@@ -188,10 +188,10 @@ def test_the_output_is_called_by_its_name_wherever_it_is_named(named: Shell) -> 
     assert alternatives_info(view).names[-1] == "premium, €"
     assert potential_info(answer).name == "premium, €"
     assert "premium, €" in answer._repr_html_()
-    ran = named("predict", *MODEL, "--query", "P3", "--set", "age=40", "--target", "9", *told)
+    ran = named("predict", *MODEL, "--query", "P3", "--set", "age=40", "--target", "9", *printed)
     assert re.search(r": premium [\d.]+ → [\d.]+ €\n[\d.]+ € away from the target", ran.out)
     many = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
-    assert named(*many, "--budget", "20", *told, "--out", "m.md").code == 0
+    assert named(*many, "--budget", "20", *printed, "--out", "m.md").code == 0
     head = Path("m.md").read_text(encoding="utf-8").splitlines()[2]
     assert head == "| who | status | premium, € | target | best premium, € | rows | changes |"
 
@@ -220,17 +220,17 @@ def test_what_a_workbook_can_not_hold_is_left_out() -> None:
     ("ending", "start"),
     [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")],
 )
-def test_a_file_is_what_its_name_says(ending: str, start: bytes, named: Shell) -> None:
+def test_the_ending_decides_the_format_of_a_file(ending: str, start: bytes, named: Shell) -> None:
     words = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
     assert named(*words, "--budget", "20", "--out", "kinds.json").code == 0
     assert named("report", "kinds.json", "--out", f"kinds.{ending}").code == 0
     assert Path(f"kinds.{ending}").read_bytes().startswith(start)
 
 
-def test_reports_are_about_what_is_said(named: Shell) -> None:
+def test_reports_show_the_given_facts(named: Shell) -> None:
     words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet", "--budget", "20")
-    told = ("--title", "For <you>", "--unit", "€", "--output-name", "premium")
-    assert named(*words, *told, "--about", "agent=A & B", "--out", "r.json").code == 0
+    printed = ("--title", "For <you>", "--unit", "€", "--output-name", "premium")
+    assert named(*words, *printed, "--about", "agent=A & B", "--out", "r.json").code == 0
     assert named("report", "r.json", "--unit", "$", "--about", "date=2026-01-31").code == 0
     text = Path("r.html").read_text(encoding="utf-8")
     for part in ("<title>For &lt;you&gt;</title>", "<dd>A &amp; B</dd>", "<dd>2026-01-31</dd>"):
@@ -239,15 +239,15 @@ def test_reports_are_about_what_is_said(named: Shell) -> None:
     assert "The premium is" in text
 
 
-def test_what_a_report_says_may_be_in_the_settings(named: Shell) -> None:
+def test_facts_of_a_report_may_be_in_the_settings(named: Shell) -> None:
     content = """
         title = "From settings"
         unit = "mm"
         [about]
         office = "Bonn"
     """
-    Path("told.toml").write_text(content, encoding="utf-8")
+    Path("facts.toml").write_text(content, encoding="utf-8")
     words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet", "--budget", "20")
-    assert named(*words, "--settings", "told.toml", "--unit", "cm", "--out", "s.json").code == 0
+    assert named(*words, "--settings", "facts.toml", "--unit", "cm", "--out", "s.json").code == 0
     about = json.loads(Path("s.json").read_text(encoding="utf-8"))["about"]
     assert (about["title"], about["unit"], about["office"]) == ("From settings", "cm", "Bonn")

@@ -47,7 +47,7 @@ def one_hot(X: pd.DataFrame) -> Any:
     return pipeline.make_pipeline(coded, linear.LinearRegression()).fit(X[["area", "pool"]], y)
 
 
-def test_only_an_empty_cell_is_missing_unless_na_says_more(tmp_path: Path) -> None:
+def test_only_an_empty_cell_is_missing_unless_na_has_more_texts(tmp_path: Path) -> None:
     path = str(tmp_path / "x.csv")
     Path(path).write_text("a,b\nNone,1\nNA,\n,3\nnull,4\n")
     plain = read_table(path)
@@ -73,7 +73,7 @@ def test_na_is_for_parquet_and_json_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "told"),
+    ("cells", "message"),
     [
         (["1", "NA", "NA", "NA"], "got 'NA' in row 1. If it means missing, pass --na 'NA', or"),
         (["1", "2", "3", "?"], "got '?' in row 3. If it means missing, pass --na '?', or"),
@@ -84,15 +84,15 @@ def test_na_is_for_parquet_and_json_too(tmp_path: Path) -> None:
         (["NA", "None"], None),
     ],
 )
-def test_marks_among_numbers_are_told(cells: list[str], told: str | None) -> None:
+def test_missing_marks_among_numbers_are_errors(cells: list[str], message: str | None) -> None:
     table = pd.DataFrame({"a": cells}, index=["same"] * len(cells))
     check_numbers(table, ["a"], "x.csv")
-    if told is None:
+    if message is None:
         check_numbers(table, [], "x.csv")
         return
     with pytest.raises(SettingsError) as caught:
         check_numbers(table, [], "x.csv")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_marks_among_numbers_are_told(cells: list[str], told: str | None) -> Non
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz"])
-def test_a_table_is_read_as_it_is_written(
+def test_a_table_is_read_exactly_as_written(
     text: str, columns: list[str], cells: list[Any], ending: str, tmp_path: Path
 ) -> None:
     path = str(tmp_path / f"x.{ending}")
@@ -175,7 +175,7 @@ def test_categories_of_a_file_are_levels_whatever_they_are_called(
     assert outputs == pytest.approx(list(model.predict(again)))
 
 
-def test_a_mark_that_the_model_does_not_know_is_told(shell: Shell) -> None:
+def test_a_missing_mark_that_the_model_does_not_know_is_a_warning(shell: Shell) -> None:
     joblib: Any = pytest.importorskip("joblib", reason="needs joblib")
     X = houses()
     joblib.dump(one_hot(X[X["pool"] != "None"]), "small.joblib")
@@ -197,7 +197,7 @@ def test_levels_of_encoders_are_found_wherever_they_are() -> None:
         assert loaded.categorical == ("pool",)
 
 
-def test_dates_are_points_in_time_and_the_model_gets_what_it_takes(shell: Shell) -> None:
+def test_dates_are_points_in_time_and_the_model_gets_its_own_type(shell: Shell) -> None:
     houses().to_csv("houses.csv", index=False)
     Path("dated.py").write_text(
         "import pandas as pd\n"
@@ -213,10 +213,10 @@ def test_dates_are_points_in_time_and_the_model_gets_what_it_takes(shell: Shell)
         fixed = ("--fix", "area,pool", "--query", "003", "--target", "+10")
         ran = shell("explain", *base, *fixed, "--budget", "20", "--json")
         assert ran.code == 0, ran
-        told = (
+        message = (
             "note: the model scores one or two rows, beside the budget, to show how it takes dates."
         )
-        assert told in ran.err
+        assert message in ran.err
         answers.append(ran.content["counterfactuals"][0]["row"]["sold"][:8])
     assert answers == ["2016-02-", "2016-02-"]
 
@@ -256,13 +256,13 @@ def test_dates_with_slashes_are_points_in_time(shell: Shell, form: str, place: i
         assert "'soon'" in ran.content["failures"][0]["error"]
 
 
-def test_dates_that_may_be_read_in_two_ways_are_told(shell: Shell) -> None:
+def test_ambiguous_dates_are_a_warning(shell: Shell) -> None:
     days = [f"0{day}/0{month}/2016" for day in range(1, 7) for month in range(1, 7)]
     pd.DataFrame({"sold": days, "area": range(36)}).to_csv("months.csv", index=False)
     ran = shell("inspect", "--data", "months.csv", "--json")
     assert ran.content["features"]["sold"]["kind"] == "categorical"
-    told = "warning: column 'sold' may be dates with the day or the month first, such as"
-    assert ran.err.startswith(told)
+    message = "warning: column 'sold' may be dates with the day or the month first, such as"
+    assert ran.err.startswith(message)
     assert "Say which it is with the kind '%d/%m/%Y' or '%m/%d/%Y'." in ran.err
     base = ("inspect", "--data", "months.csv", "--kind", "sold=%d/%m/%Y")
     ran = shell(*base, "--json", "--out", "months.toml")
@@ -293,11 +293,11 @@ def test_a_column_names_the_rows_and_is_no_feature(shell: Shell) -> None:
     assert ran.content["id"] == "007"
     assert "key" not in ran.content["counterfactuals"][0]["row"]
     assert ran.content["output"] == houses()["area"][7]
-    told = shell.fails("explain", *base, "--query", "7", *ASK)
-    assert "the query must be the 'key' of one row of the data; got '7'." in told
+    message = shell.fails("explain", *base, "--query", "7", *ASK)
+    assert "the query must be the 'key' of one row of the data; got '7'." in message
     base = (*base[:-1], "kei")
-    told = shell.fails("explain", *base, "--query", "007", *ASK)
-    assert "--id must be a column of the data; got 'kei'. Did you mean 'key'?" in told
+    message = shell.fails("explain", *base, "--query", "007", *ASK)
+    assert "--id must be a column of the data; got 'kei'. Did you mean 'key'?" in message
 
 
 def test_names_in_the_index_of_a_parquet_file_are_kept_however_it_was_written(
@@ -336,8 +336,8 @@ def test_names_travel_through_many_queries(shell: Shell, jobs: tuple[str, ...]) 
     table = pd.read_csv(out, dtype=str)
     assert table["query"].tolist() == ["0", "1", "2"]
     assert table["who"].tolist() == ["007", "x,1", "007"]
-    told = shell.fails(*MANY, "--queries", "five.csv", "--id", "who", *ASK, "--out", out, *jobs)
-    assert told == "error: the queries file 'five.csv' must have the column 'who' of --id."
+    message = shell.fails(*MANY, "--queries", "five.csv", "--id", "who", *ASK, "--out", out, *jobs)
+    assert message == "error: the queries file 'five.csv' must have the column 'who' of --id."
 
 
 def test_names_are_in_the_answers_for_scripts(shell: Shell) -> None:
@@ -383,7 +383,7 @@ def test_a_model_that_was_trained_with_names_of_rows_and_ignores_them(shell: She
     ran = shell(
         *base, "--id", "key", "--query", "007", *(word for word in ASK if word != "--quiet")
     )
-    told = "note: the model scores 10 rows, beside the budget, to show whether it predicts from"
-    assert f"{told} 'key'." in ran.err
-    told = shell.fails(*base, "--id", "number", "--query", "7.0", *ASK)
-    assert "its outputs depend on 'number'. Leave --id out." in told
+    message = "note: the model scores 10 rows, beside the budget, to show whether it predicts from"
+    assert f"{message} 'key'." in ran.err
+    message = shell.fails(*base, "--id", "number", "--query", "7.0", *ASK)
+    assert "its outputs depend on 'number'. Leave --id out." in message

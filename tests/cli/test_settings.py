@@ -105,7 +105,7 @@ def test_a_settings_file_that_is_not_there_is_one_line(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("option", ["model", "data", "query", "target"])
-def test_what_is_not_given_is_asked_for(option: str, shell: Shell) -> None:
+def test_missing_options_are_errors(option: str, shell: Shell) -> None:
     given = {"model": "m.txt", "data": "X.csv", "query": "3", "target": "150"}
     words = [w for name, value in given.items() if name != option for w in (f"--{name}", value)]
     assert f"--{option} must be given; got none. Add --{option}, or {option} = … to the" in (
@@ -123,14 +123,14 @@ def test_steps_are_given_as_text_and_in_a_file(shell: Shell) -> None:
 
 def test_constraints_as_text_become_what_python_takes() -> None:
     space = cfx.Space.from_data(pd.DataFrame({"a": [1, 2], "red": [0, 1], "blue": [1, 0]}))
-    said = {
+    printed = {
         "groups": {"colour": "red, blue"},
         "between": {"a": "1:"},
         "move": {"a": "-1.5:2"},
         "steps": {"a": "2"},
         "fix": ["a"],
     }
-    assert read_verbs(space, said) == {
+    assert read_verbs(space, printed) == {
         "groups": {"colour": ["red", "blue"]},
         "between": {"a": (1, None)},
         "move": {"a": (-1.5, 2)},

@@ -52,8 +52,8 @@ def test_rows_of_a_model_without_a_name_stay_apart_in_a_merged_file(
         known.append(ROWS.head(5), np.full(5, 7.0))
     make(tmp_path / "b.db", "v1", ROWS.iloc[3:8])
     assert shell("store", "merge", "a.db", "b.db").code == 0
-    told = ["a.db: model without a name: 5 rows", "a.db: v1: 5 rows"]
-    assert shell("store", "list", "a.db").out.splitlines() == told
+    message = ["a.db: model without a name: 5 rows", "a.db: v1: 5 rows"]
+    assert shell("store", "list", "a.db").out.splitlines() == message
     with cfx.Evaluations.open("a.db", model="v1") as known:
         assert known.outputs.tolist() == [3, 4, 5, 6, 7]
     with cfx.Evaluations.open("c.db", model="v1") as known:
@@ -63,7 +63,7 @@ def test_rows_of_a_model_without_a_name_stay_apart_in_a_merged_file(
     )
 
 
-def test_what_is_left_of_a_damaged_file_is_saved(
+def test_readable_rows_of_a_damaged_file_are_exported(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -102,7 +102,9 @@ def test_bytes_that_are_gone_do_not_take_all_with_them(
     assert (tmp_path / "a.csv").is_file()
 
 
-def test_bad_words_are_told(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_arguments_are_errors(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert "store must be check, list, export, merge" in shell.fails("store", "mend", "a.db")
     assert "there is none" in shell.fails("store", "check", "gone.db")

@@ -136,7 +136,7 @@ def test_parts_from_before_the_data_changed_are_not_mixed(shell: Shell) -> None:
     assert "holds answers of another command" in shell.fails(*words)
 
 
-def test_a_command_that_failed_at_once_is_in_nobodys_way(shell: Shell) -> None:
+def test_a_command_that_failed_at_once_does_not_block_the_next(shell: Shell) -> None:
     queries(shell.folder, 20)
     words = (*MANY, "--queries", "many.parquet", "--out", "h.csv", "--budget", "9")
     assert "must be one of" in shell.fails(*words, "--method", "randon")
@@ -160,7 +160,7 @@ def test_queries_are_counted_once_however_many_answers_they_have(
     assert ran.content["rows"] == each["n_evaluations"].sum()
 
 
-def test_a_query_that_can_not_be_asked_stops_nothing(shell: Shell) -> None:
+def test_a_query_with_an_error_does_not_stop_the_others(shell: Shell) -> None:
     table = queries(shell.folder, 20).astype({"bmi": object})
     table.loc[7, "sex"] = "mle"
     table.to_csv(shell.folder / "bad.csv", index=False)
@@ -187,9 +187,7 @@ def test_many_answers_go_into_tables(shell: Shell, out: tuple[str, ...]) -> None
         (("--seed", "-1"), "error: --seed must be a whole number >= 0; got -1."),
     ],
 )
-def test_bad_options_are_told_as_they_are_typed(
-    words: tuple[str, ...], message: str, shell: Shell
-) -> None:
+def test_errors_name_options_as_typed(words: tuple[str, ...], message: str, shell: Shell) -> None:
     queries(shell.folder, 5)
     base = (*MANY, "--queries", "many.parquet", "--out", "j.csv")
     assert shell.fails(*base, *words) == message

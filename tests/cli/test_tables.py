@@ -99,5 +99,5 @@ def test_a_row_longer_than_the_header_is_refused(shell: Shell) -> None:
     text = X.to_csv(index=False).splitlines()
     Path("shifted.csv").write_text("\n".join([text[0], *(f"7,{line}" for line in text[1:])]))
     ask = ("--query", "3", "--target", "5")
-    told = shell.fails("explain", "--model", "m.txt", "--data", "shifted.csv", *ask)
-    assert "must have as many fields in each row as in its first line" in told
+    printed = shell.fails("explain", "--model", "m.txt", "--data", "shifted.csv", *ask)
+    assert "must have as many fields in each row as in its first line" in printed

@@ -28,21 +28,21 @@ UNASKED = ("explain", "--model", f"{FUNCTIONS}:broken", "--data", "X.csv", "--dr
         ("pyarrow", "parquet", "models"),
     ],
 )
-def test_an_extra_that_is_missing_is_told_before_the_model_is_asked(
+def test_a_missing_extra_is_an_error_before_the_model_is_called(
     library: str, ending: str, extra: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     command = MANY if ending == "parquet" else UNASKED
     ask = ("--queries", "five.csv", "--target", "+20") if ending == "parquet" else ASK
-    told = shell.fails(*command, *ask, "--out", f"x.{ending}")
-    assert f"need {library}, which is not installed" in told
-    assert f"bayescfx[{extra}]" in told
+    message = shell.fails(*command, *ask, "--out", f"x.{ending}")
+    assert f"need {library}, which is not installed" in message
+    assert f"bayescfx[{extra}]" in message
 
 
-def test_a_place_that_can_not_be_written_is_told_before_the_model_is_asked(shell: Shell) -> None:
+def test_an_unwritable_path_is_an_error_before_the_model_is_called(shell: Shell) -> None:
     Path("folder.json").mkdir(exist_ok=True)
-    told = shell.fails(*UNASKED, *ASK, "--out", "folder.json")
-    assert told == "error: --out 'folder.json' can't be written: it is a folder. Choose another."
+    message = shell.fails(*UNASKED, *ASK, "--out", "folder.json")
+    assert message == "error: --out 'folder.json' can't be written: it is a folder. Choose another."
     long = "x" * 300 + ".json"
     assert "can't be written: File name too long." in shell.fails(*UNASKED, *ASK, "--out", long)
     assert "no such folder." in shell.fails(*UNASKED, *ASK, "--out", "none/x.json")
@@ -87,7 +87,7 @@ def test_an_answer_that_can_not_be_written_is_kept_elsewhere(
         ("cloudpickle", {"n_jobs": 2}),
     ],
 )
-def test_python_looks_for_extras_before_the_model_is_asked(
+def test_python_checks_extras_before_the_model_is_called(
     library: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)

@@ -62,7 +62,7 @@ def test_tables_are_taken_as_they_are_needed() -> None:
     assert len(taken) <= 2
 
 
-def test_a_query_that_can_not_be_asked_stops_nothing() -> None:
+def test_a_query_with_an_error_does_not_stop_the_others() -> None:
     X = numbers().astype({"k": object})
     X.loc["q1", "k"] = "seven"
     space = cfx.Space.from_data(numbers())

@@ -16,15 +16,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MODULES = ("settings", "settings_file", "table_files", "query_rows", "target_text")
+MODULES = ("settings", "settings_file", "table_files", "query_rows")
 
 
 def parsers() -> dict[str, Callable[[str], object]]:
     """Return the parsers by name; the library is imported here, so that atheris instruments it."""
     cfx = importlib.import_module("bayescfx")
-    settings, settings_file, tables, rows, targets = (
+    settings, settings_file, tables, rows = (
         importlib.import_module(f"bayescfx.requests.{name}") for name in MODULES
     )
+    targets = importlib.import_module("bayescfx.potentials.target_text")
     kinds = {"a": cfx.Real(0, 9), "b c": cfx.Integer(0, 9), "d": cfx.Categorical(["x", "y"])}
     kinds["o"] = cfx.Ordinal(["low", "high"])
     space = cfx.Space(kinds)

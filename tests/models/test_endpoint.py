@@ -126,7 +126,7 @@ def test_rows_go_in_batches_and_come_back_in_order(server: Scoring) -> None:
     assert [len(r["dataframe_split"]["data"]) for r in server.requests] == [10, 10, 5]
 
 
-def test_a_busy_server_is_asked_again_after_growing_pauses() -> None:
+def test_a_busy_server_is_called_again_after_growing_pauses() -> None:
     pauses: list[float] = []
     with serving(Scoring(age, statuses=[503, 429, 502])) as server:
         endpoint = Endpoint(server.url, sleep=pauses.append)
@@ -157,7 +157,7 @@ def test_refused_rows_are_not_sent_again(status: int) -> None:
         assert server.asked == 1
 
 
-def test_a_server_that_is_not_there_is_an_error_that_says_what_to_do() -> None:
+def test_an_unreachable_server_is_an_error_with_advice() -> None:
     endpoint = quick("http://127.0.0.1:9", patience=Patience(retries=1))
     with pytest.raises(EndpointError, match=r"does not answer: .*\(2 attempts\)\. Start the serv"):
         endpoint(NUMBERS)
@@ -270,7 +270,7 @@ def test_hostile_v2_answers_are_errors(inputs: Any, outputs: Any) -> None:
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "NaN"])
-def test_a_number_beyond_float64_is_a_fault_of_its_row(number: str) -> None:
+def test_a_number_beyond_float64_is_a_fault_of_one_row(number: str) -> None:
     with speaking([HEAD], [f'{{"predictions": [1, {number}, 2]}}'.encode()]) as url:
         assert np.isfinite(quick(url)(NUMBERS)).tolist() == [True, False, True]
 

@@ -87,7 +87,7 @@ def test_a_hang_or_a_crash_is_a_fault_and_the_next_call_is_answered(
         assert asked(model, 0.25).tolist() == [1.0]
 
 
-def test_an_error_says_where_it_was_raised() -> None:
+def test_an_error_names_the_line_that_raised_it() -> None:
     with isolated(moody) as model, pytest.raises(LookupError) as caught:
         asked(model, 4)
     inside, outside = caught.value.__notes__
@@ -180,7 +180,7 @@ def test_the_time_of_a_search_ends_the_waiting_for_a_process(most: float | None)
         waiting.reset(before)
 
 
-def test_frames_and_estimators_and_what_is_known_of_a_model_pass_through() -> None:
+def test_frames_estimators_and_model_attributes_pass_through() -> None:
     from sklearn.linear_model import LogisticRegression  # not for every process
 
     frame = pd.DataFrame(cloud(), columns=list("abc"))
@@ -203,7 +203,7 @@ def test_what_a_model_returns_is_judged_as_ever() -> None:
         model(np.ones((2, 3)))
 
 
-def test_threads_take_turns_and_a_copy_has_a_process_of_its_own() -> None:
+def test_threads_take_turns_and_a_copy_has_another_process() -> None:
     found: dict[int, Any] = {}
     with isolated(plane) as model:
 
@@ -310,7 +310,7 @@ def test_functions_typed_at_a_prompt_travel() -> None:
     assert "array([2.])" in completed.stdout
 
 
-def test_without_cloudpickle_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cloudpickle_the_error_gives_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_pickler", lambda: pickle.dumps)
     with pytest.raises(cfx.ModelError, match=r"must be picklable .*Install cloudpickle"):
         isolated(lambda rows: rows[:, 0])

@@ -384,7 +384,7 @@ def test_an_address_is_an_endpoint() -> None:
         assert load_model(server.url).columns is None
 
 
-def test_a_library_that_is_not_installed_is_an_error_that_says_how(
+def test_a_missing_library_is_an_error_that_names_the_command_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "m.cbm"

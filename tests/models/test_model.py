@@ -201,7 +201,7 @@ def test_a_bare_classifier_is_refused_with_a_pointer_to_probability() -> None:
         as_model(clf)(X)
 
 
-def test_what_cannot_become_an_array_is_refused() -> None:
+def test_outputs_that_are_no_array_are_errors() -> None:
     with pytest.raises(ModelError, match="`model` must return an array of numbers; got list: "):
         constant([[1.0], [1.0, 2.0]])(FRAME)
 
@@ -219,7 +219,7 @@ def test_errors_of_the_model_pass_through_with_a_note() -> None:
     assert caught.value.__notes__ == ["while evaluating 4 rows: {'a': 1}, {'a': 2}, {'a': 3}, …"]
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_objects_that_are_no_models_are_errors() -> None:
     with pytest.raises(ModelError) as caught:
         as_model({"weights": 1})
     assert str(caught.value) == (

@@ -212,7 +212,7 @@ def test_xgboost_boosters_for_classes_are_classifiers() -> None:
 
 
 @pytest.mark.slow
-def test_catboost_takes_text_as_it_is() -> None:
+def test_catboost_takes_text_unchanged() -> None:
     catboost = pytest.importorskip("catboost", reason="needs catboost")
     X, y = people()
     model = catboost.CatBoostRegressor(iterations=60, verbose=0, allow_writing_files=False)
@@ -289,7 +289,7 @@ def test_a_torch_module_takes_categories_as_one_hot_groups() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # PyTorch's own, while it is imported
-def test_a_torch_module_says_which_column_it_cannot_take() -> None:
+def test_an_error_of_a_torch_module_names_the_column() -> None:
     torch = pytest.importorskip("torch", reason="needs torch")
     model = as_model(torch.nn.Linear(3, 1))
     with pytest.raises(cfx.ModelError, match=r"a PyTorch module must get numbers; got column"):

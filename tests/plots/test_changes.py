@@ -95,7 +95,7 @@ def test_every_kind_of_feature_is_on_the_chart_with_derived_ones_last(
     assert found["school"].ordered
 
 
-def test_a_chart_says_how_many_changes_it_leaves_out() -> None:
+def test_a_chart_counts_the_changes_it_leaves_out() -> None:
     d = 15
     X = np.random.default_rng(0).uniform(size=(40, d))
     answer = cfx.explain(
@@ -198,7 +198,7 @@ def test_long_names_are_written_in_full_and_nothing_leaves_the_picture(
     assert (box.x0 >= whole.x0 - 1, box.x1 <= whole.x1 + 1) == (True, True)
 
 
-def test_alternatives_stand_on_the_scales_of_what_they_change() -> None:
+def test_alternatives_have_a_scale_for_each_changed_feature() -> None:
     X = np.random.default_rng(0).uniform(size=(60, 3))
     space = cfx.Space.from_data(X).fix("x2")
     answer = cfx.explain(lambda X: X.sum(axis=1), X[0], space, cfx.increase(by=0.3), n=3, rng=0)

@@ -102,7 +102,7 @@ def test_a_query_that_meets_the_target_is_drawn_too(tmp_path: Path) -> None:
     assert plots.movements(answers).get_xlim()[1] > 0
 
 
-def test_a_missing_matplotlib_says_what_to_install(
+def test_without_matplotlib_the_error_names_the_extra(
     numbers: cfx.Explanation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("matplotlib", "matplotlib.pyplot"):

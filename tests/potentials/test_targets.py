@@ -250,7 +250,7 @@ def test_the_width_of_a_met_range_is_the_distance_to_its_end(
         (lambda: reach(1).acceptance(0.0, 1.0), "`tolerance` must be at least 0 and less than 1"),
         (lambda: reach(1).acceptance(0.0, -0.1), "`tolerance` must be at least 0 and less than 1"),
         (lambda: between(1, 2).acceptance(0.0, 2.0), "`tolerance` must be at least 0"),
-        (lambda: as_target("up"), "`target` must be a number, a target such as"),
+        (lambda: as_target("up"), "the target must be like '>= 150', .*; got 'up'"),
         (lambda: as_target(None), "`target` must be a number, a target such as"),
         (lambda: as_target(True), "`target` must be a number, a target such as"),
         (lambda: as_target(Hill), "`target` must be a number, a target such as"),

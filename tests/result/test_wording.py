@@ -18,7 +18,7 @@ from bayescfx.result.answer_text import REASONS, miss, sentence
 from tests.result.answers import plain_answer
 
 
-def test_the_text_states_target_changes_and_what_is_known() -> None:
+def test_the_text_has_target_changes_and_verdict() -> None:
     assert repr(plain_answer()).splitlines() == [
         "Target: prediction 171 (43 below 214)",
         "",
@@ -75,7 +75,7 @@ def test_a_relative_target_states_its_reference(target: Target, text: str) -> No
     assert repr(answer).splitlines()[0] == f"Target: prediction 171 {text}"
 
 
-def test_a_best_guess_says_how_far_off_it_is() -> None:
+def test_a_best_guess_has_its_distance_from_the_target() -> None:
     wanted = ((100.0, 160.0),)
     answer = plain_answer(status="best_guess", stopped="timeout", wanted=wanted, accepted=wanted)
     assert answer.verdict == (
@@ -123,7 +123,7 @@ def test_several_answers_are_columns_of_a_table() -> None:
     ]
 
 
-def test_an_answer_without_a_change_says_so() -> None:
+def test_the_text_of_an_answer_without_a_change() -> None:
     still = replace(plain_answer().best, changes={}, output=214.0, valid=False)
     answer = plain_answer(counterfactuals=(still,), status="best_guess")
     assert repr(answer).splitlines()[2:4] == ["  no change", "  prediction  214"]

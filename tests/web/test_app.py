@@ -18,7 +18,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.cli import main
-from bayescfx.requests.target_text import parse_target
+from bayescfx.potentials.target_text import parse_target
 from bayescfx.web.forms import Constraints
 from bayescfx.web.questions import QuestionQueue
 from bayescfx.web.relaxation import relax

@@ -19,7 +19,7 @@ from bayescfx.requests.messages import describe_query_error
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.settings import Settings, gather_settings
 from bayescfx.requests.subject import Subject, read_subject
-from bayescfx.requests.target_text import parse_target
+from bayescfx.requests.texts import parse_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,12 @@ class Request:
             raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
         if settings.seed < 0:
             raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
-        target = parse_target(settings.target)
-        subject = read_subject(settings, console)
-        return cls(settings=settings, target=target, subject=subject, console=console)
+        return cls(
+            settings=settings,
+            target=parse_target(settings.target),
+            subject=read_subject(settings, console),
+            console=console,
+        )
 
 
 def ask_one(request: Request, cells: Mapping[str, Any], name: object) -> Answers:

@@ -20,7 +20,7 @@ def add_explain(parser: ArgumentParser, command: Command) -> None:
     _add_group(parser, MODEL)
     OPTIONS["query"].add_to(parser)
     _add_group(parser, QUESTION)
-    _add_constraints(parser)
+    add_constraint_options(parser)
     _add_output(parser, command)
     _add_group(parser, REPORTS)
     _add_messages(parser)
@@ -40,7 +40,7 @@ def add_predict(parser: ArgumentParser, _: Command) -> None:
     for name in ("target", "tolerance", "output_name", "unit"):
         OPTIONS[name].add_to(parser)
     _add_json(parser)
-    _add_constraints(parser)
+    add_constraint_options(parser)
     _add_messages(parser)
 
 
@@ -50,7 +50,7 @@ def add_explain_many(parser: ArgumentParser, command: Command) -> None:
     OPTIONS["queries"].add_to(parser)
     OPTIONS["jobs"].add_to(parser)
     _add_group(parser, QUESTION)
-    _add_constraints(parser)
+    add_constraint_options(parser)
     _add_output(parser, command)
     _add_group(parser, REPORTS)
     _add_messages(parser)
@@ -59,7 +59,7 @@ def add_explain_many(parser: ArgumentParser, command: Command) -> None:
 def add_inspect(parser: ArgumentParser, command: Command) -> None:
     """Add the options of `inspect`."""
     _add_group(parser, MODEL)
-    _add_constraints(parser)
+    add_constraint_options(parser)
     _add_output(parser, command)
     _add_messages(parser)
 
@@ -89,7 +89,7 @@ def add_serve(parser: ArgumentParser, _: Command) -> None:
     )
     parser.add_argument("--token", help="instead of a random one")
     parser.add_argument("--open", action="store_true", default=None, help="open the browser, too")
-    _add_constraints(parser)
+    add_constraint_options(parser)
     _add_group(parser, REPORTS)
     _add_messages(parser)
 
@@ -133,11 +133,6 @@ def _add_group(parser: ArgumentParser, title: str) -> None:
         group.add_argument("--settings", metavar="FILE", help="options and space from a .toml file")
     for option in GROUPS[title]:
         option.add_to(group)
-
-
-def _add_constraints(parser: ArgumentParser) -> None:
-    """Add an option for each constraint."""
-    add_constraint_options(parser.add_argument_group("what may change"))
 
 
 def _add_output(parser: ArgumentParser, command: Command) -> None:

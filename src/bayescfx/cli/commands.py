@@ -29,7 +29,7 @@ from bayescfx.requests.report_facts import naming_facts
 from bayescfx.requests.settings import gather_settings, split_assignment
 from bayescfx.requests.subject import Subject, identify_model, read_subject
 from bayescfx.requests.table_files import read_chunks, read_text
-from bayescfx.requests.target_text import parse_target
+from bayescfx.requests.texts import parse_target
 
 MOST_IN_MEMORY = 1000  # queries; more are answered part by part into tables
 QUICK_ENDINGS = (".json", ".csv", ".parquet")  # of files that are written after each batch
@@ -64,7 +64,7 @@ def predict(options: Namespace, console: Console) -> int:
     model = identify_model(subject, settings, console)
     explainer = cfx.Explainer(model, subject.space, tolerance=settings.tolerance)
     with about_parameter("query"):
-        query = subject.check_query(cells)
+        query = subject.check_query(cells).cells
     with about_parameter("set"):
         found = explainer.what_if(query, _read_changes(options.set, subject), target)
     found = replace(found, about=naming_facts(settings))
@@ -143,21 +143,26 @@ def _report_many(answers: Answers, n_lost: int, where: str, code: int, console: 
         console.error(f"interrupted: {n_answers} of {n_queries} queries have answers.{where}")
         return 130
     if answers.errors:
-        first = min(answers.errors)
-        console.error(
-            f"{len(answers.errors)} of {n_queries} queries can't be asked; the first is "
-            f"{query_name(first, answers.names)}: {answers.errors[first]} "
-            f"The others have answers.{where}"
-        )
+        _report_errors(answers, n_queries, where, console)
         return 2
     return code
+
+
+def _report_errors(answers: Answers, n_queries: int, where: str, console: Console) -> None:
+    """Write how many queries can't be explained, and why the first can't."""
+    first = min(answers.errors)
+    console.error(
+        f"{len(answers.errors)} of {n_queries} queries can't be asked; the first is "
+        f"{query_name(first, answers.names)}: {answers.errors[first]} "
+        f"The others have answers.{where}"
+    )
 
 
 def _write_results(
     answers: Answers, paths: list[str], text: str, plain: Any, console: Console
 ) -> tuple[int, str]:
     """Write answers to files and to the console; return the exit code, and where they are."""
-    failures = write_all(answers, paths)
+    failures = write_all(answers, paths) if paths else {}
     console.write(text, plain)
     for path, reason in failures.items():
         console.error(f"{path!r} can't be written: {reason}")
@@ -188,10 +193,8 @@ def _report_fault(fault: BaseException, message: str, console: Console, code: in
 def report(options: Namespace, console: Console) -> int:
     """Write an answer as a page, or in other forms."""
     paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
-    about = naming_facts(options)
-    for text in options.about or ():
-        name, value = split_assignment("--about", text)
-        about[name] = value
+    pairs = [split_assignment("--about", text) for text in options.about or ()]
+    about = {**naming_facts(options), **dict(pairs)}
     answers = Answers.of(_read_answer(options.answer))
     explanations = {
         i: replace(answer, about={**answer.about, **about})

@@ -1,4 +1,4 @@
-"""`inspect`: what is inferred from the data, and a settings file to correct it."""
+"""`inspect`: features inferred from the data, and a settings file to correct them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayescfx.requests.console import Console
 from bayescfx.requests.constraints import VERBS
 from bayescfx.requests.plain_values import json_fields
 from bayescfx.requests.settings import Settings, gather_settings
-from bayescfx.requests.settings_file import names_code
 from bayescfx.requests.subject import Subject, read_subject
-from bayescfx.requests.texts import number_text
+from bayescfx.requests.texts import count_text, number_text
 from bayescfx.requests.toml_text import toml_lines, toml_value
 
 FACTS = ("kind", "levels", "low", "high", "step", "unit")
@@ -42,7 +42,7 @@ EXAMPLES = {
 
 
 def inspect(options: Namespace, console: Console) -> int:
-    """Show what is inferred, and how to correct it."""
+    """Show the inferred features, and how to correct them."""
     settings = gather_settings(options)
     settings.require("data")
     subject = read_subject(settings, replace(console, is_quiet=True))
@@ -89,14 +89,20 @@ def _doubt_lines(subject: Subject) -> list[str]:
 
 def _whole_columns(subject: Subject) -> list[str]:
     """Return the continuous columns that have only whole numbers."""
-    names = []
-    for name, feature in subject.space.features.items():
-        is_continuous = feature.numeric and not feature.code_step
-        if is_continuous and name in subject.data:
-            cells = subject.data[name].dropna()
-            if (cells % 1 == 0).all():
-                names.append(str(name))
-    return names
+    return [name for name, feature in _columns(subject) if _is_whole(feature, subject.data[name])]
+
+
+def _columns(subject: Subject) -> list[tuple[str, Any]]:
+    """Return the features that are one column, by name."""
+    features = subject.space.features
+    return [(str(name), features[name]) for name in features if name in subject.data]
+
+
+def _is_whole(feature: Any, cells: pd.Series[Any]) -> bool:
+    """Return whether a continuous feature has only whole numbers as cells."""
+    if not feature.numeric or feature.code_step:
+        return False
+    return bool((cells.dropna() % 1 == 0).all())
 
 
 def _distinct_columns(subject: Subject) -> list[str]:
@@ -104,12 +110,8 @@ def _distinct_columns(subject: Subject) -> list[str]:
     n_rows = len(subject.data)
     if n_rows <= FEW_ROWS:
         return []
-    names = []
-    for name, feature in subject.space.features.items():
-        is_listed = feature.categorical and name in subject.data
-        if is_listed and len(feature.levels) == n_rows:
-            names.append(str(name))
-    return names
+    categorical = [(name, each) for name, each in _columns(subject) if each.categorical]
+    return [name for name, feature in categorical if len(feature.levels) == n_rows]
 
 
 def _model_lines(
@@ -123,16 +125,14 @@ def _model_lines(
         which = f" for {labels[-1] if label is None else label}"
         lines.append(f"a classifier of {', '.join(plain['labels'])}: choose one with --label")
     if plain.get("outputs"):
-        low, middle, high = (number_text(value) for value in plain["outputs"])
+        low, middle, high = map(number_text, plain["outputs"])
         n_finite = len(outputs) - plain["faults"]
         lines.append(f"outputs{which} on {n_finite} rows: {low} to {high}, median {middle}")
     if plain.get("faults"):
         first = outputs[~np.isfinite(outputs)][0]
-        n_faults = plain["faults"]
-        rows = "1 row" if n_faults == 1 else f"{n_faults} rows"
         lines.append(
-            f"no number{which} on {rows}, but {first}: `explain --on-fault skip` passes over such "
-            "rows"
+            f"no number{which} on {count_text(plain['faults'], 'row')}, but {first}: "
+            "`explain --on-fault skip` passes over such rows"
         )
     return lines
 
@@ -149,43 +149,45 @@ def settings_toml(subject: Subject, settings: Settings) -> str:
 def _option_lines(settings: Settings) -> list[str]:
     """Return the options that name model and data, with absolute paths."""
     lines = []
-    given = {name: getattr(settings, name) for name in ("model", "data", "id", "drop", "na")}
-    if names_code(settings.model):
+    given = {
+        "model": _absolute(settings.model),
+        "data": _absolute(settings.data),
+        "id": settings.id,
+        "drop": settings.drop,
+        "na": settings.na,
+    }
+    if settings.names_code:
         code = toml_value(given.pop("model"))
         lines.append(f"# give on the command line, since it is code: --model {code}")
-    for name, value in given.items():
-        if name in ("model", "data") and os.path.exists(value):
-            given[name] = str(Path(value).resolve())
     return lines + toml_lines({name: value for name, value in given.items() if value})
+
+
+def _absolute(source: str) -> str:
+    """Return an absolute path if there is such a file, else the text as it is."""
+    return str(Path(source).resolve()) if os.path.exists(source) else source
 
 
 def _feature_lines(subject: Subject) -> list[str]:
     """Return a table for each feature that is one column."""
     lines = []
     date_formats = subject.table_format.date_formats
-    for name, feature in subject.space.features.items():
-        if name not in subject.data:  # a group of columns
-            continue
-        names = []
-        if feature.has_levels:
-            names.append("levels")
+    for name, feature in _columns(subject):
+        names = ["levels"] if feature.has_levels else []
         if feature.numeric:
             names += ["low", "high", "step"]
-        facts = {fact: getattr(feature, fact) for fact in names}
-        kind = feature.form or date_formats.get(str(name), feature.kind)
-        table = toml_lines({"kind": kind, **facts})
-        lines += ["", f"[features.{toml_value(str(name))}]", *table]
+        kind = feature.form or date_formats.get(name, feature.kind)
+        table = toml_lines({"kind": kind, **{fact: getattr(feature, fact) for fact in names}})
+        lines += ["", f"[features.{toml_value(name)}]", *table]
     return lines
 
 
 def _constraint_lines(constraints: Mapping[str, Any]) -> list[str]:
     """Return the constraints, and comments with examples of others."""
     in_file = {name: value for name, value in constraints.items() if not VERBS[name].runs_code}
-    lines = toml_lines(in_file)
-    for name in constraints:
-        if name not in in_file:
-            lines.append(f"# {name}: give it on the command line, since it is code")
-    for name, example in EXAMPLES.items():
-        if name not in constraints:
-            lines.append(f"# {name} = {example}  # {VERBS[name].help}")
-    return lines
+    code = [name for name in constraints if name not in in_file]
+    others = [name for name in EXAMPLES if name not in constraints]
+    return [
+        *toml_lines(in_file),
+        *(f"# {name}: give it on the command line, since it is code" for name in code),
+        *(f"# {name} = {EXAMPLES[name]}  # {VERBS[name].help}" for name in others),
+    ]

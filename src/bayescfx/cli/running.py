@@ -11,6 +11,7 @@ import traceback
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -18,7 +19,7 @@ from bayescfx.cli.arguments import COMMANDS
 from bayescfx.errors import BayesCFXError, SettingsError, optional
 from bayescfx.requests.console import Console, printable
 from bayescfx.requests.constraints import VERBS
-from bayescfx.requests.messages import describe_error
+from bayescfx.requests.messages import COMMAND_LINE, describe_error
 from bayescfx.requests.settings import OPTIONS
 
 #: The library that files with an ending need, in words, and the extra that installs it.
@@ -53,15 +54,14 @@ def run(options: Namespace) -> int:
 
 def _report_error(error: Exception, options: Namespace, console: Console) -> int:
     """Write an error in one line; return the exit code."""
+    hint = " See the traceback with --debug."
     if options.debug:
         console.err.write(printable("".join(traceback.format_exception(error))))
-    hint = "" if options.debug else " See the traceback with --debug."
-    text = describe_error(error, _flags(options))
-    is_documented = isinstance(error, BayesCFXError | OSError)
-    is_model_error = hasattr(error, "evaluations") or hasattr(error, "__notes__")
-    if is_documented:
+        hint = ""
+    text = describe_error(error, replace(COMMAND_LINE, flags=_flags(options)))
+    if isinstance(error, BayesCFXError | OSError):
         console.error(text)
-    elif is_model_error:
+    elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
         console.error(f"the model failed: {text}{hint}")
     elif isinstance(error, ValueError):
         console.error(text.removeprefix("ValueError: "))

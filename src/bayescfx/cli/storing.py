@@ -29,34 +29,42 @@ def store(options: Namespace, console: Console) -> int:
     """Run an action on files; return 0 if nothing is wrong with them."""
     if options.action not in ACTIONS:
         raise SettingsError(f"store must be {', '.join(ACTIONS)}; got {options.action!r}.")
-    files = [Path(name) for name in options.files]
+    files = list(map(Path, options.files))
     least, action = ACTIONS[options.action]
     if len(files) < least:
         raise SettingsError(f"store {options.action} must have {least} or more files; see --help.")
     written = {"export": files[1:], "merge": files[:1]}.get(options.action, [])
-    for file in files:
-        if file not in written and not file.is_file():
-            raise SettingsError(f"{str(file)!r} must be a file of evaluations; there is none.")
+    _check_files([file for file in files if file not in written])
     return action(files, console)
+
+
+def _check_files(files: list[Path]) -> None:
+    """Raise if there is no such file."""
+    for file in files:
+        if not file.is_file():
+            raise SettingsError(f"{str(file)!r} must be a file of evaluations; there is none.")
 
 
 def _check(files: list[Path], console: Console) -> int:
     """Write whether every row of each file can be read."""
-    is_damaged = False
-    for path in files:
-        problem = find_damage(path)
-        n_rows = 0
-        n_lost = 0
-        for stored in read_rows(path):
-            n_rows += len(stored.outputs)
-            n_lost += stored.n_lost
-        if n_lost and not problem:
-            problem = "rows can not be read"
-        state = f"damaged ({problem}); {n_lost} rows lost" if problem else "whole"
-        is_damaged |= bool(problem)
-        plain = {"file": str(path), "rows": n_rows, "lost": n_lost}
-        console.write(f"{path}: {n_rows} rows, {state}", plain)
-    return 2 if is_damaged else 0
+    are_whole = [_check_one(path, console) for path in files]
+    return 0 if all(are_whole) else 2
+
+
+def _check_one(path: Path, console: Console) -> bool:
+    """Write whether every row of a file can be read, and return it."""
+    problem = find_damage(path)
+    n_rows = 0
+    n_lost = 0
+    for stored in read_rows(path):
+        n_rows += len(stored.outputs)
+        n_lost += stored.n_lost
+    if n_lost:
+        problem = problem or "rows can not be read"
+    state = f"damaged ({problem}); {n_lost} rows lost" if problem else "whole"
+    plain = {"file": str(path), "rows": n_rows, "lost": n_lost}
+    console.write(f"{path}: {n_rows} rows, {state}", plain)
+    return not problem
 
 
 def _list(files: list[Path], console: Console) -> int:

@@ -49,13 +49,9 @@ def stream(request: Request, out: list[str]) -> int:
         progress = _Progress(console)
         try:
             for number, batches in _answer(request, explainer, done, progress):
-                part = pd.concat(
-                    batch.to_frame(explainer.space, describe_query_error) for batch in batches
-                )
-                for table in tables:
-                    table.write_part(number, index_as_columns(part), _summarize(batches, request))
+                _write_part(number, batches, tables, request)
         except Exception as error:
-            if isinstance(error, BayesCFXError) and not hasattr(error, "evaluations"):
+            if _is_request_error(error):
                 raise
             folders = ", ".join(str(table.folder) for table in tables)
             console.error(
@@ -66,11 +62,28 @@ def stream(request: Request, out: list[str]) -> int:
     return _finish(tables, out, console)
 
 
+def _is_request_error(error: Exception) -> bool:
+    """Return whether an error is about the request, not about the model."""
+    return isinstance(error, BayesCFXError) and not hasattr(error, "evaluations")
+
+
+def _write_part(
+    number: int, batches: list[cfx.Batch], tables: list[GrowingTable], request: Request
+) -> None:
+    """Write the answers of one part, and its summary, to all tables."""
+    space = request.subject.space
+    frames = [batch.to_frame(space, describe_query_error) for batch in batches]
+    part = index_as_columns(pd.concat(frames))
+    summary = _summarize(batches, request.settings.id)
+    for table in tables:
+        table.write_part(number, part, summary)
+
+
 def _check_outputs(out: list[str]) -> None:
     """Raise unless all outputs are tables."""
-    wrong = [path for path in out if Path(path).suffix.lower() not in TABLES]
+    wrong = [repr(path) for path in out if Path(path).suffix.lower() not in TABLES]
     if wrong or not out:
-        got = repr(wrong[0]) if wrong else "none"
+        got = ", ".join(wrong[:1]) or "none"
         raise SettingsError(
             f"many queries are answered into tables, --out FILE.csv or FILE.parquet; got {got}. "
             "A report can be made of up to 1,000."
@@ -90,13 +103,18 @@ def _answer(
     for number, part in groupby(batches, lambda batch: batch.first // PART):
         answered = []
         for batch in part:
-            if batch.fault is not None:
-                raise batch.fault
-            if any(answer.stopped == "interrupted" for answer in batch.answers.values()):
-                raise KeyboardInterrupt
+            _check_complete(batch)
             answered.append(batch)
             progress.add(len(batch.index))
         yield number, answered
+
+
+def _check_complete(batch: cfx.Batch) -> None:
+    """Raise what cut a batch short."""
+    if batch.fault is not None:
+        raise batch.fault
+    if any(answer.stopped == "interrupted" for answer in batch.answers.values()):
+        raise KeyboardInterrupt
 
 
 def _queries(request: Request, done: set[int]) -> Iterator[tuple[int, pd.DataFrame]]:
@@ -130,35 +148,37 @@ class _Progress:
             self._console.err.flush()
 
 
-def _summarize(batches: list[cfx.Batch], request: Request) -> dict[str, Any]:
-    """Return statuses, scored rows and the first error of some batches."""
-    statuses: Counter[str] = Counter()
-    n_rows = 0
-    first_error = None
-    for batch in batches:
-        for answer in batch.answers.values():
-            statuses[answer.status] += 1
-            n_rows += answer.n_evaluations
-        for position, error in batch.errors.items():
-            statuses["error"] += 1
-            if first_error is None:
-                name = f"row {position}"
-                if request.settings.id is not None:
-                    name = f"{request.settings.id} {batch.index[position - batch.first][1]}"
-                first_error = f"{name}: {describe_query_error(error)}"
+def _summarize(batches: list[cfx.Batch], column: str | None) -> dict[str, Any]:
+    """Return statuses, scored rows and the first error of some batches.
+
+    `column` identifies queries, if there is one.
+    """
+    answers = [answer for batch in batches for answer in batch.answers.values()]
+    errors = [text for batch in batches for text in _error_texts(batch, column)]
+    statuses: Counter[str] = Counter(answer.status for answer in answers)
+    if errors:
+        statuses["error"] = len(errors)
+    n_rows = sum(answer.n_evaluations for answer in answers)
+    first_error = errors[0] if errors else None
     return {"statuses": statuses, "n_rows": n_rows, "first_error": first_error}
+
+
+def _error_texts(batch: cfx.Batch, column: str | None) -> Iterator[str]:
+    """Yield why queries of a batch have no answer, with their names."""
+    for position, error in batch.errors.items():
+        name = f"row {position}"
+        if column is not None:
+            name = f"{column} {batch.index[position - batch.first][1]}"
+        yield f"{name}: {describe_query_error(error)}"
 
 
 def _finish(tables: list[GrowingTable], out: list[str], console: Console) -> int:
     """Put the tables together, write how the queries ended, and return the exit code."""
+    summaries = list(tables[0].summaries().values())
     statuses: Counter[str] = Counter()
-    n_rows = 0
-    errors: list[str] = []
-    for summary in tables[0].summaries().values():
+    for summary in summaries:
         statuses.update(summary["statuses"])
-        n_rows += summary["n_rows"]
-        if summary["first_error"] is not None:
-            errors.append(summary["first_error"])
+    n_rows = sum(summary["n_rows"] for summary in summaries)
     for table in tables:
         table.finish()
     n_queries = statuses.total()
@@ -169,8 +189,9 @@ def _finish(tables: list[GrowingTable], out: list[str], console: Console) -> int
         {"queries": n_queries, **statuses, "error": n_errors, "rows": n_rows, "files": out},
     )
     if n_errors:
+        first_error = next(filter(None, (summary["first_error"] for summary in summaries)))
         console.error(
-            f"{n_errors} of {n_queries} queries can't be asked; the first is {errors[0]} "
+            f"{n_errors} of {n_queries} queries can't be asked; the first is {first_error} "
             "The others have answers."
         )
         return 2

@@ -1,23 +1,32 @@
-"""What a fitted model stores about its columns: categories, their levels, their orders."""
+"""Column knowledge of fitted models: categories, their levels, their orders."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.checks import is_several
-from bayescfx.models.input_columns import Category, TruncatedLevel, plain_name
+from bayescfx.models.input_columns import (
+    TREE_LIBRARIES,
+    Category,
+    TruncatedLevel,
+    library_of,
+    plain_name,
+)
+
+#: Attributes of models that hold another model.
+_INNER_MODELS = ("best_estimator_", "regressor_", "estimator_")
 
 
 class ColumnKnowledge(NamedTuple):
-    """What a model stores about its columns.
+    """Facts about its columns that a model stores.
 
     Parameters
     ----------
@@ -33,54 +42,51 @@ class ColumnKnowledge(NamedTuple):
     levels: dict[str, tuple[Any, ...]]
     orders: dict[str, tuple[Any, ...]]
 
+    def joined(self, other: ColumnKnowledge) -> ColumnKnowledge:
+        """Return the knowledge of both; the other's levels and orders count."""
+        names = dict.fromkeys((*self.categorical, *other.categorical))
+        return ColumnKnowledge(tuple(names), self.levels | other.levels, self.orders | other.orders)
+
 
 def column_knowledge(model: Any) -> ColumnKnowledge:
-    """Return what a model and its encoders store about columns."""
-    categorical = _categorical_columns(model)
-    levels: dict[str, tuple[Any, ...]] = {}
-    orders: dict[str, tuple[Any, ...]] = {}
+    """Return the facts about columns that a model and its encoders store."""
+    found = ColumnKnowledge(tuple(_categorical_columns(model)), {}, {})
     for encoder, names in _encoders(model):
-        encoded = _encoder_levels(encoder, names)
-        levels |= encoded
-        if type(encoder).__name__ != "OrdinalEncoder":
-            categorical += names
-        elif not isinstance(encoder.categories, str):  # not "auto": an order of the user's
-            orders |= encoded
+        found = found.joined(_encoder_knowledge(encoder, names))
     for category in categories_of(model):
-        categorical.append(category.name)
-        if category.levels:
-            levels[category.name] = category.levels
-    return ColumnKnowledge(tuple(dict.fromkeys(categorical)), levels, orders)
+        levels = {category.name: category.levels} if category.levels else {}
+        found = found.joined(ColumnKnowledge((category.name,), levels, {}))
+    return found
 
 
-def _encoder_levels(encoder: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return the levels of an encoder by column, without missing ones."""
+def _encoder_knowledge(encoder: Any, names: Sequence[str]) -> ColumnKnowledge:
+    """Return the facts about columns that an encoder stores."""
     levels = {}
     for name, known in zip(names, encoder.categories_, strict=False):
-        values = np.asarray(known, dtype=object).tolist()
-        levels[name] = tuple(value for value in values if pd.notna(value))
-    return levels
+        values = np.asarray(known, dtype=object)
+        levels[name] = tuple(values[pd.notna(values)].tolist())
+    if type(encoder).__name__ != "OrdinalEncoder":
+        return ColumnKnowledge(tuple(names), levels, {})
+    has_order = not isinstance(encoder.categories, str)  # not "auto": an order of the user's
+    return ColumnKnowledge((), levels, levels if has_order else {})
 
 
 def categories_of(model: Any) -> tuple[Category, ...]:
     """Return the columns that a model needs as pandas' categories, as in training."""
-    inner = [category for part in _inner_models(model) for category in categories_of(part)]
+    inner: dict[Category, None] = {}
+    for part in _inner_models(model):
+        inner.update(dict.fromkeys(categories_of(part)))
     if inner:
-        return tuple(dict.fromkeys(inner))
+        return tuple(inner)
     if hasattr(model, "steps"):
         return tuple(_pipeline_categories(model.steps))
     library, booster = _booster(model)
-    if library == "xgboost":
-        return tuple(_xgboost_categories(booster))
-    if library == "lightgbm":
-        return _lightgbm_categories(booster)
-    return ()
+    return tuple(_BOOSTER_CATEGORIES[library](booster))
 
 
 def _inner_models(model: Any) -> list[Any]:
     """Return the models inside a search, a calibration or a vote, which get the same rows."""
-    names = ("best_estimator_", "regressor_", "estimator_")
-    found = [getattr(model, name, None) for name in names]
+    found = [getattr(model, name, None) for name in _INNER_MODELS]
     found += [part.estimator for part in getattr(model, "calibrated_classifiers_", ())]
     found += getattr(model, "named_estimators_", {}).values()
     return [part for part in found if part is not None]
@@ -88,14 +94,13 @@ def _inner_models(model: Any) -> list[Any]:
 
 def _booster(model: Any) -> tuple[str, Any]:
     """Return the library and the booster of a model; ``("", None)`` if it has none."""
-    for kind in type(model).__mro__:
-        library = kind.__module__.partition(".")[0]
-        if library not in ("lightgbm", "xgboost"):
-            continue
-        with contextlib.suppress(ValueError, AttributeError):  # not fitted
-            if kind.__name__ == "Booster":
-                return library, model
-            return library, model.booster_ if library == "lightgbm" else model.get_booster()
+    library = library_of(model)
+    if library not in TREE_LIBRARIES:
+        return "", None
+    with contextlib.suppress(ValueError, AttributeError):  # not fitted
+        if hasattr(type(model), "booster_"):  # an estimator of LightGBM
+            return library, model.booster_
+        return library, model.get_booster() if hasattr(model, "get_booster") else model
     return "", None
 
 
@@ -108,57 +113,69 @@ def _pipeline_categories(steps: list[tuple[str, Any]]) -> Iterator[Category]:
     for category in categories_of(last):
         name: str | None = category.name
         for _, step in reversed(before):
-            name = None if name is None else _source_column(step, name)
+            name = _source_column(step, name)
         if name is not None:
             yield Category(name, category.levels, category.dtype)
 
 
-def _source_column(step: Any, name: str) -> str | None:
+def _source_column(step: Any, name: str | None) -> str | None:
     """Return the column that a step passes on unchanged under this name, if there is one."""
-    if step is None or _is_identity(step):
+    if name is None or _is_identity(step):
         return name
-    for passed_name, column in _passed_columns(step):
-        if plain_name(passed_name) == plain_name(name):  # LightGBM rewrites names
-            return column
-    return None
+    plain = plain_name(name)  # LightGBM rewrites names
+    passed = _passed_columns(step)
+    return next((column for new_name, column in passed if plain_name(new_name) == plain), None)
 
 
 def _passed_columns(step: Any) -> Iterator[tuple[str, str]]:
     """Yield the columns that a column transformer passes on unchanged: new name and old name."""
     for label, part, selection in getattr(step, "transformers_", ()):
-        if _is_identity(part):
-            prefix = f"{label}__" if step.verbose_feature_names_out else ""
-            for column in _selected_names(selection, step.feature_names_in_):
-                yield prefix + column, column
+        prefix = f"{label}__" if step.verbose_feature_names_out else ""
+        columns = _selected_names(selection, step.feature_names_in_) if _is_identity(part) else []
+        for column in columns:
+            yield prefix + column, column
 
 
 def _is_identity(step: Any) -> bool:
-    """Return whether a step of a pipeline returns what it gets."""
-    return isinstance(step, str) or (hasattr(step, "func") and step.func is None)
+    """Return whether a step of a pipeline, ``"passthrough"`` or None too, returns what it gets."""
+    return isinstance(step, str | None) or getattr(step, "func", step) is None
 
 
 def _encoders(model: Any, columns: Any = None) -> Iterator[tuple[Any, list[str]]]:
     """Yield the level encoders inside a model, each with the names of its columns."""
-    steps = [step for _, step in getattr(model, "steps", ())]
-    for step in [*steps, *_inner_models(model), getattr(model, "_preprocessor", None)]:
-        if step is not None:
-            yield from _encoders(step, columns)
+    for step in _inner_steps(model):
+        yield from _encoders(step, columns)
     names = getattr(model, "feature_names_in_", columns)
     if names is None:
         return
     for _, step, selection in getattr(model, "transformers_", ()):
         yield from _encoders(step, _selected_names(selection, names))
     if hasattr(model, "categories_"):
-        yield model, [str(name) for name in names]
+        yield model, list(map(str, names))
+
+
+def _inner_steps(model: Any) -> list[Any]:
+    """Return the parts of a model that get all of its columns."""
+    steps = [step for _, step in getattr(model, "steps", ())]
+    steps += _inner_models(model)
+    preprocessor = getattr(model, "_preprocessor", None)
+    return steps if preprocessor is None else [*steps, preprocessor]
 
 
 def _selected_names(selection: Any, names: Any) -> list[str]:
     """Return the selected columns among names; `selection` is by name, position or mask."""
-    by_name = isinstance(selection, str)
-    if not by_name and is_several(selection) and len(selection):
-        by_name = isinstance(selection[0], str)
-    selected = selection if by_name else np.asarray(names, dtype=object)[selection]
-    return [str(name) for name in np.atleast_1d(selected)]
+    selected = selection
+    if not _is_by_name(selection):
+        selected = np.asarray(names, dtype=object)[selection]
+    return list(map(str, np.atleast_1d(selected)))
+
+
+def _is_by_name(selection: Any) -> bool:
+    """Return whether columns are selected by their names."""
+    first = selection
+    if is_several(selection) and len(selection):
+        first = selection[0]
+    return isinstance(first, str)
 
 
 def _categorical_columns(model: Any) -> list[str]:
@@ -168,11 +185,15 @@ def _categorical_columns(model: Any) -> list[str]:
         return lightgbm_categorical(booster)
     if hasattr(model, "get_cat_feature_indices"):  # CatBoost
         return [model.feature_names_[place] for place in model.get_cat_feature_indices()]
-    mask = getattr(model, "is_categorical_", None)  # scikit-learn's boosted trees
+    if getattr(model, "is_categorical_", None) is not None:
+        return _masked_columns(model)
+    return [*itertools.chain.from_iterable(map(_categorical_columns, _inner_models(model)))]
+
+
+def _masked_columns(model: Any) -> list[str]:
+    """Return the categories of scikit-learn's boosted trees, which store a mask of them."""
     names = getattr(model, "feature_names_in_", ())
-    if mask is not None and len(names):
-        return _selected_names(mask, names)
-    return [name for part in _inner_models(model) for name in _categorical_columns(part)]
+    return _selected_names(model.is_categorical_, names) if len(names) else []
 
 
 # ── LightGBM ──
@@ -188,13 +209,13 @@ def lightgbm_categorical(booster: Any) -> list[str]:
     return [names[int(place)] for place in places[1].split(",")]
 
 
-def _lightgbm_categories(booster: Any) -> tuple[Category, ...]:
+def _lightgbm_categories(booster: Any) -> list[Category]:
     """Return the categories of a LightGBM model; none if its levels can't be assigned."""
     names = lightgbm_categorical(booster)
-    levels = booster.pandas_categorical or []
+    levels = list(map(tuple, booster.pandas_categorical or []))
     if len(names) != len(levels):  # some were whole numbers, or ordered
-        return ()
-    return tuple(Category(name, tuple(known)) for name, known in zip(names, levels, strict=True))
+        return []
+    return list(map(Category, names, levels))
 
 
 # ── XGBoost ──
@@ -202,39 +223,44 @@ def _lightgbm_categories(booster: Any) -> tuple[Category, ...]:
 
 def _xgboost_categories(booster: Any) -> Iterator[Category]:
     """Yield the categories of an XGBoost model; version 3.1 and newer store the levels."""
-    names = getattr(booster, "feature_names", None) or ()
-    kinds = getattr(booster, "feature_types", None) or ()
-    arrays: dict[str, Any] = {}
+    arrays = _xgboost_arrays(booster)
+    names = getattr(booster, "feature_names", None)
+    kinds = getattr(booster, "feature_types", None)
+    if names is None or kinds is None:
+        return
+    for name in itertools.compress(names, [kind == "c" for kind in kinds]):
+        yield _xgboost_category(name, arrays.get(name))
+
+
+def _xgboost_arrays(booster: Any) -> dict[str, Any]:
+    """Return the levels of an XGBoost model as Arrow arrays, by column."""
     # an older version, no pyarrow, or a linear booster, which has no categories
     with contextlib.suppress(AttributeError, ImportError, ValueError):
-        arrays = dict(booster.get_categories(export_to_arrow=True).to_arrow())
-    for name, kind in zip(names, kinds, strict=False):
-        if kind == "c":
-            yield _xgboost_category(name, arrays.get(name))
+        return dict(booster.get_categories(export_to_arrow=True).to_arrow())
+    return {}
 
 
 def _xgboost_category(name: str, array: Any) -> Category:
     """Return the category of a column from the Arrow array of its levels, which may be None."""
     if array is None:
         return Category(name)
-    dtype = "str" if str(array.type) == "string" else str(array.type)
-    return Category(name, _xgboost_levels(array), dtype)
+    if str(array.type) == "string":
+        return Category(name, _xgboost_texts(array), "str")
+    return Category(name, tuple(array.to_pylist()), str(array.type))
 
 
-def _xgboost_levels(array: Any) -> tuple[Any, ...] | None:
-    """Return the levels in an Arrow array of XGBoost; None if they can't be told apart.
+def _xgboost_texts(array: Any) -> tuple[str, ...] | None:
+    """Return the levels in an Arrow array of XGBoost; None if they are ambiguous.
 
     Up to version 3.2, XGBoost counts letters but cuts bytes: where letters take several bytes, the
     last letters are lost.
     """
-    if str(array.type) != "string":
-        return tuple(array.to_pylist())
     _, offsets, letters = array.buffers()
-    cuts = np.frombuffer(offsets, dtype=np.int32)[: len(array) + 1].tolist()
+    cuts = np.frombuffer(offsets, dtype=np.int32)[: len(array) + 1]
     content = letters.to_pybytes()[: cuts[-1]]
     if content.isascii() or _counts_bytes():
         return tuple(array.to_pylist())
-    levels = _split_levels(content, [end - start for start, end in pairwise(cuts)])
+    levels = _split_levels(content, np.diff(cuts).tolist())
     return tuple(levels) if len(set(levels)) == len(levels) else None
 
 
@@ -259,3 +285,11 @@ def _counts_bytes() -> bool:
     table = pd.DataFrame({"a": pd.Categorical(["é"])})
     stored = xgboost.DMatrix(table, enable_categorical=True).get_categories(export_to_arrow=True)
     return bool(stored.to_arrow()[0][1].buffers()[2].size > 1)
+
+
+#: The readers of a booster's categories by its library.
+_BOOSTER_CATEGORIES: dict[str, Callable[[Any], Iterable[Category]]] = {
+    "": lambda _: (),
+    "lightgbm": _lightgbm_categories,
+    "xgboost": _xgboost_categories,
+}

@@ -110,12 +110,15 @@ def _class_column(classes: list[object], label: object) -> int:
     """Return the column of ``predict_proba`` that belongs to `label`."""
     if label is None and len(classes) == 2:
         return 1
-    if is_hashable(label) and label is not pd.NA:
-        value = as_python(label)
-        for column, known in enumerate(classes):
-            if known == value:
-                return column
-    raise _unknown_label(classes, label)
+    value = as_python(label) if is_hashable(label) else label
+    if not _is_class(value, classes):
+        raise _unknown_label(classes, label)
+    return classes.index(value)
+
+
+def _is_class(value: object, classes: list[object]) -> bool:
+    """Return whether a value is one of the classes; arrays and ``pd.NA`` can't be compared."""
+    return is_hashable(value) and value is not pd.NA and value in classes
 
 
 def _unknown_label(classes: list[object], label: object) -> ModelError:

@@ -198,11 +198,8 @@ class Endpoint:
         protocol = self.protocol
         if protocol.description_url is not None:
             code, content = self._send("GET", protocol.description_url, None)
-            inputs: Any = None
-            if code == 200 and isinstance(content, dict):
-                inputs = content.get("inputs")
-            if _describes_inputs(inputs):
-                protocol.inputs = inputs
+            if code == 200:
+                protocol.inputs = _described_inputs(content)
             protocol.description_url = None
         return protocol
 
@@ -229,22 +226,27 @@ class Endpoint:
         deadline = waiting.get()
         for attempt in itertools.count(1):
             reply = self._attempt(verb, url, body, deadline)
-            if reply.is_busy and deadline.passed:
+            if not reply.is_busy:
+                break
+            if deadline.passed:
                 raise _LateError(
                     f"the model at {url} does not answer in time: {reply.reason}"
                     f", {attempt} attempts. Start the server, or pass a longer `timeout`."
                 )
-            if not reply.is_busy or attempt > self.patience.retries:
+            if attempt > self.patience.retries:
                 break
-            pause = self.patience.pause_after(attempt)
-            pause = min(max(pause, reply.retry_after), _LONGEST_RETRY_AFTER)
-            self.sleep(min(pause, deadline.left))
+            self.sleep(min(self._pause(attempt, reply), deadline.left))
         if reply.fault:
             raise EndpointError(
                 f"the model at {url} does not answer: {reply.fault} ({attempt} attempts). Start "
                 "the server, or correct the address."
             )
         return reply.code, reply.decoded()
+
+    def _pause(self, attempt: int, reply: Reply) -> float:
+        """Return the seconds before the next attempt, which the server may prolong."""
+        pause = max(self.patience.pause_after(attempt), reply.retry_after)
+        return min(pause, _LONGEST_RETRY_AFTER)
 
     def _attempt(self, verb: str, url: str, body: Any, deadline: Deadline) -> Reply:
         """Return the reply to one request, or the fault that prevented it."""
@@ -305,22 +307,29 @@ def _are_headers(headers: Any) -> bool:
     """Return whether headers are a mapping of ASCII texts."""
     if not is_a(headers, Mapping):
         return False
-    texts = [text for pair in headers.items() for text in pair]
+    texts = [*headers.keys(), *headers.values()]
     return all(is_a(text, str) and text.isascii() for text in texts)
 
 
-def _describes_inputs(inputs: Any) -> bool:
-    """Return whether a server's description names the inputs and their types."""
-    if not isinstance(inputs, list):
-        return False
-    return all(isinstance(one, dict) and {"name", "datatype"} <= one.keys() for one in inputs)
+def _described_inputs(content: Any) -> list[dict[str, Any]]:
+    """Return the inputs that a server describes with name and type; none if it does not."""
+    inputs = content.get("inputs") if isinstance(content, dict) else None
+    if not isinstance(inputs, list) or not all(map(_is_described, inputs)):
+        return []
+    return inputs
+
+
+def _is_described(tensor: Any) -> bool:
+    """Return whether a description of an input has its name and its type."""
+    return isinstance(tensor, dict) and {"name", "datatype"} <= tensor.keys()
 
 
 def _advice(code: int) -> str:
     """Return what to do about a status code."""
-    if code < 400 or code in (401, 403, 404, 405, 407):
-        return "Correct the address or the headers"
-    return "Send the columns that it takes" if code < 500 else "Look at the server's log"
+    if code >= 500:
+        return "Look at the server's log"
+    is_address = code < 400 or code in (401, 403, 404, 405, 407)
+    return "Correct the address or the headers" if is_address else "Send the columns that it takes"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
@@ -343,14 +352,15 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 
 def _short(content: Any) -> str:
     """Return a server's text on one line: both ends, since the reason may come last."""
-    text = content
-    if isinstance(content, dict):
-        for key in ("message", "error", "detail"):
-            if isinstance(content.get(key), str):
-                text = content[key]
-                break
-    line = one_line(str(text)).rstrip(".")
+    line = one_line(str(_message(content))).rstrip(".")
     if len(line) <= _SHORT_TEXT:
         return line
     half = _SHORT_TEXT // 2
     return f"{line[:half]} … {line[-half:]}"
+
+
+def _message(content: Any) -> Any:
+    """Return the message in a server's answer; the whole answer if it has none."""
+    found = content if isinstance(content, dict) else {}
+    texts = [found.get(key) for key in ("message", "error", "detail")]
+    return next((text for text in texts if isinstance(text, str)), content)

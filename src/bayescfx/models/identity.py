@@ -1,4 +1,4 @@
-"""Which model is it? Its name, its content and its owner decide whose evaluations rows are.
+"""Model identity: name, content and owner decide to which model scored rows belong.
 
 A name that the user gives decides. Else an estimator is recognised by its content: a fingerprint of
 what it has learnt, the same after saving and in any process. Other objects are recognised by their
@@ -27,7 +27,7 @@ _LOCAL_LIBRARIES = ("sklearn", "lightgbm", "xgboost", "catboost")
 
 @dataclass(frozen=True, eq=False)
 class ModelIdentity:
-    """What tells a model from others.
+    """The identity of a model.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def fingerprint(model: object) -> str | None:
 
 
 def _content(model: Any) -> bytes | None:
-    """Return the bytes that tell a model from another, by what it is or wraps."""
+    """Return the bytes that identify a model; those of its parts if it wraps others."""
     adapter = adapter_of(model)
     if adapter is not None:
         return adapter.content(model)
@@ -97,9 +97,9 @@ def _content(model: Any) -> bytes | None:
         return _join_contents(model.__self__, model.__name__)
     if isinstance(model, str | int | float | bytes | range | tuple | None):
         return repr(model).encode()
-    if (getattr(model, "__module__", None) or "").startswith("bayescfx."):
+    if str(getattr(model, "__module__", "")).startswith("bayescfx."):
         return _adapter_content(model)
-    return _estimator_content(model) if hasattr(model, "predict") else None
+    return _estimator_content(model)
 
 
 def _adapter_content(model: Any) -> bytes | None:
@@ -108,16 +108,16 @@ def _adapter_content(model: Any) -> bytes | None:
         return str(model.__qualname__).encode()
     if hasattr(model, "url"):
         return _join_contents(model.url, model.output)
-    return (
-        _join_contents(*(getattr(model, f.name) for f in fields(model)))
-        if is_dataclass(model)
-        else None
-    )
+    if is_dataclass(model):
+        return _join_contents(*(getattr(model, f.name) for f in fields(model)))
+    return None
 
 
 def _estimator_content(model: Any) -> bytes | None:
-    """Return the content of an estimator in the manner of scikit-learn."""
+    """Return the content of an estimator in the manner of scikit-learn; None for others."""
     kind = type(model).__qualname__
+    if not hasattr(model, "predict"):
+        return None
     if hasattr(model, "booster_"):  # LightGBM
         return _join_contents(kind, model.booster_, str(getattr(model, "classes_", "")))
     if hasattr(model, "get_booster"):  # XGBoost
@@ -158,4 +158,5 @@ class _ModelPickler(pickle.Pickler):
 
 def _join_contents(*parts: object) -> bytes | None:
     found = [_content(part) for part in parts]
-    return None if None in found else b"\n".join(part or b"" for part in found)
+    known = [content for content in found if content is not None]
+    return b"\n".join(known) if len(known) == len(found) else None

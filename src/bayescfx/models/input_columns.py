@@ -17,6 +17,9 @@ from bayescfx.errors import ModelError
 
 _LISTED_LEVELS = 10  # in an error message
 
+#: Libraries of boosted trees that take pandas' categories.
+TREE_LIBRARIES = ("lightgbm", "xgboost")
+
 
 def is_text(column: Any) -> bool:
     """Return whether a column, or its dtype, holds text or other objects that are no numbers.
@@ -84,11 +87,16 @@ class Category:
             return cells
         if is_categorical and not self.dtype:
             return cells
-        self._check_level_type(self.levels, present)
-        codes = self._codes(self.levels, cells)
-        if self.dtype:
-            self._check_levels_known(self.levels, cells[(codes == -1) & cells.notna().to_numpy()])
-        index = pd.Index(list(self.levels), dtype=self.dtype or None)
+        return self._with_levels(self.levels, cells, present)
+
+    def _with_levels(
+        self, levels: tuple[Any, ...], cells: pd.Series[Any], present: pd.Series[Any]
+    ) -> pd.Series[Any]:
+        """Return a column as categories with known levels; `present` are its cells without nan."""
+        self._check_level_type(levels, present)
+        codes = self._codes(levels, cells)
+        self._check_levels_known(levels, cells[(codes == -1) & cells.notna().to_numpy()])
+        index = pd.Index(list(levels), dtype=self.dtype or None)
         return pd.Series(pd.Categorical.from_codes(codes, index), index=cells.index)
 
     def _check_codes_known(self, present: pd.Series[Any], is_categorical: bool) -> None:
@@ -109,8 +117,8 @@ class Category:
             )
 
     def _check_levels_known(self, levels: tuple[Any, ...], unknown: pd.Series[Any]) -> None:
-        """Raise if there are levels that the model was not trained on."""
-        if len(unknown):
+        """Raise if there are levels that the model was not trained on and does not accept."""
+        if self.dtype and len(unknown):
             first = levels[:_LISTED_LEVELS]
             listed = ", ".join(repr(v) for v in first if not isinstance(v, TruncatedLevel))
             raise ModelError(
@@ -124,18 +132,22 @@ class Category:
         codes: NDArray[np.intp] = index.get_indexer(
             pd.Index(cells.to_numpy(dtype=object), dtype=object)
         )
-        truncated = [(k, v) for k, v in enumerate(levels) if isinstance(v, TruncatedLevel)]
+        truncated = {k: v for k, v in enumerate(levels) if isinstance(v, TruncatedLevel)}
         if truncated:
-            for i in np.flatnonzero((codes == -1) & cells.notna().to_numpy()):
-                possible = [k for k, level in truncated if level.may_be(str(cells.iloc[i]))]
-                if len(possible) == 1:
-                    codes[i] = possible[0]
+            unknown = np.flatnonzero((codes == -1) & cells.notna().to_numpy())
+            codes[unknown] = [_truncated_code(truncated, str(cells.iloc[i])) for i in unknown]
         return codes
+
+
+def _truncated_code(truncated: dict[int, TruncatedLevel], text: str) -> int:
+    """Return the position of the only truncated level that a text may be, else -1."""
+    possible = [k for k, level in truncated.items() if level.may_be(text)]
+    return possible[0] if len(possible) == 1 else -1
 
 
 def _is_text_like(present: pd.Series[Any]) -> bool:
     """Return whether the first of the cells that are present is text."""
-    return len(present) > 0 and isinstance(present.iloc[0], str)
+    return isinstance(next(iter(present), None), str)
 
 
 def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False) -> Any:
@@ -146,28 +158,29 @@ def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False)
     rows = with_categories(rows, categories)
     if not isinstance(rows, pd.DataFrame):
         return rows
-    dtypes: dict[Any, Any] = {}
-    for name, dtype in rows.dtypes.items():
-        if is_text(dtype):
-            dtypes |= _tree_dtype(rows[name], texts)
+    objects = [name for name, dtype in rows.dtypes.items() if is_text(dtype)]
+    dtypes: dict[Any, Any] = {name: _tree_dtype(rows[name], texts) for name in objects}
     return rows.astype(dtypes) if dtypes else rows
 
 
-def _tree_dtype(cells: pd.Series[Any], texts: bool) -> dict[Any, Any]:
-    """Return the dtype that a column of objects gets, by its name; empty if it stays."""
+def _tree_dtype(cells: pd.Series[Any], texts: bool) -> Any:
+    """Return the dtype that a column of objects gets; its own if it stays."""
     present = cells.dropna()
-    has_text = any(isinstance(cell, str) for cell in present)
-    if texts and (has_text or not len(present)):
-        return {cells.name: "category"}
-    return {} if has_text else {cells.name: np.float64}
+    if any(isinstance(cell, str) for cell in present):
+        return "category" if texts else cells.dtype
+    return "category" if texts and present.empty else np.float64
 
 
 def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
     """Return rows with the categories of a model, whose column names may be spelled otherwise."""
-    if not isinstance(rows, pd.DataFrame) or not categories:
+    if not categories or not isinstance(rows, pd.DataFrame):
         return rows
+    return _cast_all(rows.copy(deep=False), categories)
+
+
+def _cast_all(rows: pd.DataFrame, categories: Sequence[Category]) -> pd.DataFrame:
+    """Cast the columns of a table to the categories of a model, in place."""
     columns = match_columns([category.name for category in categories], rows.columns)
-    rows = rows.copy(deep=False)
     for category, column in zip(categories, columns, strict=True):
         if column is not None:
             rows[column] = category.cast(rows[column])
@@ -189,39 +202,42 @@ def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) ->
         The columns that the model needs as categories; see `categories_of`.
     """
     names = list(getattr(estimator, "feature_names_in_", ()))
-    library = _library(estimator)
+    library = library_of(estimator)
     if library != "sklearn" or not names or categories:  # categories need pandas
         rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):
-        if len(names) != rows.shape[1] or _are_made_up(names):
-            return rows
-        rows = pd.DataFrame(rows, columns=names).infer_objects()
-    if library == "lightgbm":
-        return for_trees(rows, categories, texts=not categories)
-    if library == "xgboost":
-        return for_trees(rows, categories)
-    if library == "sklearn" and not names and _all_numeric(rows):
-        return numeric_matrix(rows, "the model")
+        rows = _with_names(rows, names)
+    if isinstance(rows, np.ndarray):
+        return rows
+    if library in TREE_LIBRARIES:
+        return for_trees(rows, categories, texts=library == "lightgbm" and not categories)
+    if library == "sklearn" and not names:
+        return _without_names(rows, categories)
     return with_categories(rows, categories)
 
 
-def _library(estimator: Any) -> str:
+def _with_names(rows: NDArray[Any], names: list[Any]) -> Any:
+    """Return an array as a table if there is a name of the user's for each column."""
+    if len(names) != rows.shape[1] or _are_made_up(names):
+        return rows
+    return pd.DataFrame(rows, columns=names).infer_objects()
+
+
+def _without_names(rows: Any, categories: Sequence[Category]) -> Any:
+    """Return rows for an estimator that was fitted to an array: as one matrix if possible."""
+    is_numeric = all(map(pd.api.types.is_numeric_dtype, rows.dtypes))
+    return numeric_matrix(rows, "the model") if is_numeric else with_categories(rows, categories)
+
+
+def library_of(estimator: Any) -> str:
     """Return the package of a model's class; a tree library if it derives from one of its."""
     packages = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
-    for package in packages:
-        if package in ("lightgbm", "xgboost"):
-            return package
-    return packages[0]
+    return next((package for package in packages if package in TREE_LIBRARIES), packages[0])
 
 
 def _are_made_up(names: Sequence[Any]) -> bool:
     """Return whether all names are those that LightGBM gives to the columns of an array."""
     return all(re.fullmatch(r"Column_\d+", str(name)) for name in names)
-
-
-def _all_numeric(rows: pd.DataFrame) -> bool:
-    """Return whether all columns hold numbers."""
-    return all(pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes)
 
 
 def plain_name(name: object) -> str:
@@ -257,13 +273,18 @@ def named_columns(rows: Any, names: Sequence[str], model: str) -> list[pd.Series
             "space from a DataFrame."
         )
     columns = match_columns(names, rows.columns)
-    missing = [name for name, column in zip(names, columns, strict=True) if column is None]
-    if missing:
+    if None in columns:
+        missing = ", ".join(unmatched(names, columns))
         raise ModelError(
-            f"{model} must get the columns {', '.join(names)}; missing: {', '.join(missing)}. Name "
-            "the columns of the data like the model's inputs."
+            f"{model} must get the columns {', '.join(names)}; missing: {missing}. Name the "
+            "columns of the data like the model's inputs."
         )
     return [rows[column] for column in columns]
+
+
+def unmatched(names: Iterable[str], columns: Iterable[Any]) -> list[str]:
+    """Return the names without a column, from the columns of `match_columns`."""
+    return [name for name, column in zip(names, columns, strict=True) if column is None]
 
 
 def numeric_matrix(rows: Any, model: str) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from bayescfx.errors import ModelError, suggest
 from bayescfx.models.adapters import Predict
 from bayescfx.models.categories import column_knowledge
 from bayescfx.models.classifiers import as_classifier, probability
-from bayescfx.models.input_columns import match_columns
+from bayescfx.models.input_columns import match_columns, unmatched
 from bayescfx.models.model import as_model
 
 _LISTED_COLUMNS = 12  # in an error message
@@ -105,18 +105,11 @@ class Loaded:
         """Return a model with what its attributes store; `more` are further fields."""
         columns = _column_names(model)
         width = _width(model)
-        labels = getattr(as_classifier(model), "classes_", ())
-        if np.ndim(labels) != 1:
-            raise ModelError(
-                "the model must predict one label; it predicts several. Pass "
-                "package.module:function."
-            )
-        is_booster = type(model).__name__ in ("Booster", "CatBoost")
         fields = {
             "columns": columns,
             "width": width,
-            "array": columns is None and width is not None and not is_booster,
-            "labels": tuple(np.asarray(labels, dtype=object).tolist()),
+            "array": columns is None and _takes_arrays(model, width),
+            "labels": _labels(model),
             **column_knowledge(model)._asdict(),
             **(more or {}),
         }
@@ -132,8 +125,8 @@ class Loaded:
             self._check_width(columns)
             return list(columns)
         found = match_columns(self.columns, columns)
-        missing = [name for name, c in zip(self.columns, found, strict=True) if c is None]
-        if missing:
+        if None in found:
+            missing = unmatched(self.columns, found)
             listed = ", ".join(map(repr, missing[:_LISTED_COLUMNS]))
             raise ModelError(
                 f"the data must have every column that the model takes; missing: {listed}."
@@ -143,10 +136,10 @@ class Loaded:
 
     def _check_width(self, columns: Sequence[Any]) -> None:
         """Raise unless a table has as many columns as the model takes."""
-        if self.width is None or self.width == len(columns):
+        if self.width in (None, len(columns)):
             return
-        listed = ", ".join(str(column) for column in columns[:_LISTED_COLUMNS])
-        has_more = len(columns) > self.width
+        listed = ", ".join(map(str, columns[:_LISTED_COLUMNS]))
+        has_more = len(columns) > (self.width or 0)
         raise ModelError(
             f"the data must have the {self.width} columns that the model takes; got "
             f"{len(columns)}: {listed}.",
@@ -157,13 +150,14 @@ class Loaded:
     def renamed(self, columns: Sequence[Any]) -> Loaded:
         """Return the model with its column knowledge under the names of a table's columns."""
         stored = [*self.categorical, *self.levels, *self.orders]
-        found = zip(stored, match_columns(stored, columns), strict=True)
-        names = {name: str(column) for name, column in found if column is not None}
+        names: dict[str, str] = {}
+        for name, column in zip(stored, match_columns(stored, columns), strict=True):
+            names[name] = name if column is None else str(column)
         return replace(
             self,
-            categorical=tuple(names.get(name, name) for name in self.categorical),
-            levels={names.get(name, name): levels for name, levels in self.levels.items()},
-            orders={names.get(name, name): levels for name, levels in self.orders.items()},
+            categorical=tuple(map(names.__getitem__, self.categorical)),
+            levels={names[name]: levels for name, levels in self.levels.items()},
+            orders={names[name]: levels for name, levels in self.orders.items()},
         )
 
     def without(self, name: str, cell: Any) -> Loaded:
@@ -188,21 +182,19 @@ class Loaded:
                 f"the label {label!r} must be one of a classifier's; this model is none. Leave it "
                 "out."
             )
-        return self._wrapped(score)
+        for wrap, *arguments in self._wrappers():
+            wrapped = as_model(score)
+            score = replace(wrapped, predict=partial(wrap, wrapped.predict, *arguments))
+        return score
 
-    def _wrapped(self, score: object) -> object:
-        """Return a model that gets arrays, a constant column or has one output, if necessary."""
-        if not self.array and self.output is None and self.always is None:
-            return score
-        wrapped = as_model(score)
-        predict = wrapped.predict
+    def _wrappers(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the functions that call the model as it needs it, each with its arguments."""
         if self.array:
-            predict = partial(_predict_array, predict)
+            yield (_predict_array,)
         if self.always is not None:
-            predict = partial(_predict_with_column, predict, *self.always)
+            yield (_predict_with_column, *self.always)
         if self.output is not None:
-            predict = partial(_predict_one_output, predict, self.output)
-        return replace(wrapped, predict=predict)
+            yield (_predict_one_output, self.output)
 
     def _class_score(self, label: str | None) -> object:
         """Return a classifier's probability of a label, or its decision value."""
@@ -221,18 +213,32 @@ class Loaded:
     def _check_label(self, label: str | None, by_text: Mapping[str, Any]) -> None:
         """Raise if the label is unknown, or missing for more than two classes."""
         listed = ", ".join(by_text)
-        if label is None and len(by_text) > 2:
-            raise ModelError(
-                f"the label must be one of {listed}; got none.",
-                parameter="label",
-                advice="Name one with `label`.",
-            )
-        if label is not None and label not in by_text:
-            raise ModelError(
-                f"the label must be one of {listed}; got {label!r}.{suggest(label, by_text)}",
-                parameter="label",
-                advice="Correct `label`.",
-            )
+        if label is None:
+            problem = "none."
+            advice = "Name one with `label`."
+            is_good = len(by_text) <= 2
+        else:
+            problem = f"{label!r}.{suggest(label, by_text)}"
+            advice = "Correct `label`."
+            is_good = label in by_text
+        if not is_good:
+            text = f"the label must be one of {listed}; got {problem}"
+            raise ModelError(text, parameter="label", advice=advice)
+
+
+def _labels(model: Any) -> tuple[Any, ...]:
+    """Return the classes of a classifier; none for a regression."""
+    labels = getattr(as_classifier(model), "classes_", ())
+    if np.ndim(labels) != 1:
+        raise ModelError(
+            "the model must predict one label; it predicts several. Pass package.module:function."
+        )
+    return tuple(np.asarray(labels, dtype=object).tolist())
+
+
+def _takes_arrays(model: Any, width: int | None) -> bool:
+    """Return whether a model without column names was trained on an array of some width."""
+    return width is not None and type(model).__name__ not in ("Booster", "CatBoost")
 
 
 def _column_names(model: object) -> tuple[str, ...] | None:
@@ -240,7 +246,7 @@ def _column_names(model: object) -> tuple[str, ...] | None:
     for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
         with contextlib.suppress(Exception):  # pipelines raise if they store none
             found = getattr(model, attribute)
-            names = [str(name) for name in (found() if callable(found) else found)]
+            names = list(map(str, found() if callable(found) else found))
             return None if _are_numbered(names) else tuple(names)
     return None
 
@@ -254,9 +260,10 @@ def _are_numbered(names: list[str]) -> bool:
 def _width(model: Any) -> int | None:
     """Return the number of columns that a model takes, if it stores it."""
     width: int | None = getattr(model, "n_features_in_", None)
-    for method in ("num_feature", "num_features"):  # of boosters
-        if width is None and callable(getattr(model, method, None)):
-            width = int(getattr(model, method)())
+    for name in ("num_feature", "num_features"):  # of boosters
+        method = getattr(model, name, None)
+        if width is None and callable(method):
+            width = int(method())
     return width
 
 

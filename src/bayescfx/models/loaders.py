@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 REGISTERED = ("mlflow:", "models:/", "runs:/")  # prefixes of addresses of MLflow
 _WEB = ("http://", "https://")
+#: Loaders of MLflow whose models are used directly.
+_MLFLOW_LIBRARIES = ("mlflow.sklearn", "mlflow.lightgbm", "mlflow.xgboost", "mlflow.catboost")
 
 
 class LoadError(ModelError):
@@ -76,35 +78,41 @@ def load_model(
     5.0
     """
     from bayescfx.checks import check, is_a
-    from bayescfx.models.endpoint import Endpoint, Patience
-    from bayescfx.models.loaded import Loaded
+    from bayescfx.models.loaded import Trust
 
     good = is_a(source, str) and "\x00" not in source
     check(good, "source", "a path, an address or a name", source, LoadError)
     check(is_a(output, str, type(None)), "output", "a name or a position", output, LoadError)
     if source.startswith(_WEB):
-        headers = {} if headers is None else headers
-        patience = Patience() if patience is None else patience
-        endpoint = Endpoint(source, output, batch, headers, patience)
-        return Loaded(endpoint, endpoint.columns())
-    return _load_local(source, trust, output)
+        return _load_endpoint(source, output, batch, headers=headers, patience=patience)
+    return _load_local(source, Trust() if trust is None else trust, output)
 
 
-def _load_local(source: str, trust: Trust | None, output: str | None) -> Loaded:
+def _load_local(source: str, trust: Trust, output: str | None) -> Loaded:
     """Return a model from MLflow, a module or a file."""
-    from bayescfx.models.loaded import Loaded, Trust
+    from bayescfx.models.loaded import Loaded
 
-    trust = Trust() if trust is None else trust
-    is_named = source.startswith(REGISTERED) or is_code(source)
-    if not is_named:
+    is_named = is_code(source)
+    is_registered = source.startswith(REGISTERED)
+    if not is_named and not is_registered:
         _check_file(source)
     position = _position(source, output)
-    if is_code(source):
+    if is_named:
         return Loaded.of(import_name(source), position)
-    if source.startswith(REGISTERED):
+    if is_registered:
         model, fields = _mlflow(source, trust)
         return Loaded.of(model, fields | position)
     return _load_file(source, trust, None if position else output, position)
+
+
+def _load_endpoint(source: str, output: str | None, batch: int, **settings: Any) -> Loaded:
+    """Return a model behind HTTP; settings that are None have their defaults."""
+    from bayescfx.models.endpoint import Endpoint
+    from bayescfx.models.loaded import Loaded
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    endpoint = Endpoint(source, output, batch, **given)
+    return Loaded(endpoint, endpoint.columns())
 
 
 def _position(source: str, output: str | None) -> dict[str, Any]:
@@ -165,14 +173,20 @@ def _onnx(path: Path, _: Trust, output: str | None) -> Content:
 
     threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
     session = onnx_session(str(path), ["CPUExecutionProvider"], threads)
+    if output is not None:
+        _check_onnx_output(session, output)
+    elif onnx_classifier(session) is not None:
+        return session, _onnx_fields(session)
+    return Onnx(session, output), _onnx_fields(session)
+
+
+def _check_onnx_output(session: Any, output: str) -> None:
+    """Raise if an ONNX model has no output of this name."""
     names = [each.name for each in session.get_outputs()]
-    if output is not None and output not in names:
+    if output not in names:
         raise LoadError(
             f"the output must be one of {', '.join(names)}; got {output!r}.{suggest(output, names)}"
         )
-    is_classifier = output is None and onnx_classifier(session) is not None
-    model = session if is_classifier else Onnx(session, output)
-    return model, _onnx_fields(session)
 
 
 def _onnx_fields(session: Any) -> dict[str, Any]:
@@ -182,9 +196,9 @@ def _onnx_fields(session: Any) -> dict[str, Any]:
     inputs = session.get_inputs()
     if onnx_by_column(session):
         return {"columns": tuple(each.name for each in inputs), "width": len(inputs)}
-    shape = inputs[0].shape
-    if len(shape) == 2 and isinstance(shape[1], int) and shape[1] > 0:
-        return {"width": shape[1]}
+    match inputs[0].shape:
+        case [_, int(width)] if width > 0:
+            return {"width": width}
     return {}
 
 
@@ -201,8 +215,13 @@ def _check_lightgbm(content: bytes) -> None:
     rest = content
     if sizes:
         rest = content[content.find(b"Tree=0") + sum(sizes) :]
-    ends_after_trees = not sizes or rest.startswith(b"end of trees")
-    if not ends_after_trees or b"\nend of parameters" not in rest:
+        _check_complete(rest.startswith(b"end of trees"))
+    _check_complete(b"\nend of parameters" in rest)
+
+
+def _check_complete(is_complete: bool) -> None:
+    """Raise if a file is incomplete."""
+    if not is_complete:
         raise ValueError("it is truncated or was changed.")
 
 
@@ -212,14 +231,13 @@ def _tree_sizes(content: bytes) -> list[int]:
     fields = dict(line.partition(b"=")[::2] for line in head.splitlines())
     if not content.startswith(b"tree") or b"tree_sizes" not in fields:
         raise ValueError("it does not start as such a file does.")
-    return [int(size) for size in fields[b"tree_sizes"].split()]
+    return list(map(int, fields[b"tree_sizes"].split()))
 
 
 def _xgboost(path: Path, _: Trust, __: str | None) -> Content:
     """Return an XGBoost model of a JSON or UBJSON file."""
     xgboost = optional("xgboost", "XGBoost's .json and .ubj files need")
-    if not path.read_bytes().rstrip().endswith(b"}"):  # XGBoost may read beyond the end
-        raise ValueError("it is truncated or was changed.")
+    _check_complete(path.read_bytes().rstrip().endswith(b"}"))  # XGBoost may read beyond the end
     booster = xgboost.Booster(model_file=str(path))
     best = booster.attr("best_iteration")  # of early stopping: later trees are not used
     return booster if best is None else booster[: int(best) + 1], {}
@@ -240,15 +258,20 @@ def _skops(path: Path, trust: Trust, _: str | None) -> Content:
     unknown = tuple(io.get_untrusted_types(file=path))
     refused = [name for name in unknown if name not in trust.types]
     if refused:
-        error = UntrustedError(
-            f"the model file {str(path)!r} contains types that are not known as harmless: "
-            f"{', '.join(refused)}.",
-            parameter="types",
-            advice=f"If you trust its author, pass trust=Trust(types={unknown}).",
-        )
-        error.types = unknown
-        raise error
+        raise _untrusted(path, refused, unknown)
     return io.load(path, trusted=list(unknown)), {}
+
+
+def _untrusted(path: Path, refused: list[str], unknown: tuple[str, ...]) -> UntrustedError:
+    """Return the error for a file with types that are not trusted."""
+    error = UntrustedError(
+        f"the model file {str(path)!r} contains types that are not known as harmless: "
+        f"{', '.join(refused)}.",
+        parameter="types",
+        advice=f"If you trust its author, pass trust=Trust(types={unknown}).",
+    )
+    error.types = unknown
+    return error
 
 
 def _pickle(path: Path, trust: Trust, _: str | None) -> Content:
@@ -276,12 +299,16 @@ def _mlflow(source: str, trust: Trust) -> Content:
     except Exception as error:  # stores and libraries raise many types
         raise LoadError(f"MLflow can't load the model {source!r}: {_first_line(error)}") from error
     library = model.metadata.flavors["python_function"].get("loader_module")
-    if library in ("mlflow.sklearn", "mlflow.lightgbm", "mlflow.xgboost", "mlflow.catboost"):
+    if library in _MLFLOW_LIBRARIES:
         return model.get_raw_model(), {}
-    schema = model.metadata.get_input_schema()
+    return model, _mlflow_fields(model.metadata.get_input_schema())
+
+
+def _mlflow_fields(schema: Any) -> dict[str, Any]:
+    """Return the columns of an MLflow model, if its schema names them."""
     if schema is None or not schema.has_input_names():
-        return model, {}
-    return model, {"columns": tuple(schema.input_names())}
+        return {}
+    return {"columns": tuple(schema.input_names())}
 
 
 #: By the ending of a file: its name in messages, and the function that loads it.
@@ -307,21 +334,26 @@ def is_code(source: str) -> bool:
 def import_name(source: str) -> object:
     """Return the object ``package.module:name``, with the current folder on the path."""
     module, _, name = source.partition(":")
-    try:
-        with _on_path():
-            found = importlib.import_module(module)
-    except Exception as error:  # a module may raise anything
-        cause = str(error) if isinstance(error, ImportError) else f"{type(error).__name__} {error}"
-        raise LoadError(
-            f"{source!r} can't be imported: {cause}. Run from the folder that contains the "
-            "module, or install it."
-        ) from error
+    found = _import_module(module, source)
     try:
         return operator.attrgetter(name)(found)
     except AttributeError as error:
         names = [n for n in dir(error.obj) if not n.startswith("_")]
         raise LoadError(
             f"the module {module!r} has no {error.name!r}.{suggest(error.name, names)}"
+        ) from error
+
+
+def _import_module(module: str, source: str) -> object:
+    """Return a module; an error names the `source`."""
+    try:
+        with _on_path():
+            return importlib.import_module(module)
+    except Exception as error:  # a module may raise anything
+        cause = str(error) if isinstance(error, ImportError) else f"{type(error).__name__} {error}"
+        raise LoadError(
+            f"{source!r} can't be imported: {cause}. Run from the folder that contains the "
+            "module, or install it."
         ) from error
 
 
@@ -340,8 +372,7 @@ def _first_line(error: BaseException) -> str:
     """Return the first line of an error's message, without log prefixes of the libraries."""
     if isinstance(error, UnicodeDecodeError):  # in the library's own message, as XGBoost's
         return "it is damaged or of another kind."
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    line, *_ = [*str(error).strip().splitlines(), type(error).__name__]
     # XGBoost puts the time and a line of its source before the reason, ONNX Runtime its codes.
     noise = r"^\[[\d:]+\] \S+: |^\[ONNXRuntimeError\] : \d+ : \w+ : "
-    text = re.sub(noise, "", lines[0] if lines else type(error).__name__)
-    return text if text.endswith(".") else f"{text}."
+    return re.sub(noise, "", line.strip()).removesuffix(".") + "."

@@ -1,7 +1,7 @@
 """Any model as the paper's f: rows in, one finite number per row out.
 
-The library calls a user's model only through :class:`Model`, which checks what comes back and says
-what is wrong with the row it happened on.
+The library calls a user's model only through :class:`Model`, which checks the outputs. Errors
+name the row.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Model:
         return self.content or fingerprint(self.predict)
 
     def identity(self, *, is_steady: bool = False) -> ModelIdentity:
-        """Return what tells this model from others.
+        """Return the identity of this model.
 
         `is_steady` says that the model object itself may serve to recognise it.
         """
@@ -66,43 +66,44 @@ class Model:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
         try:
             # a copy, since a model may write to what it gets
-            raw = self.predict(rows.copy() if self.like is None else in_form_of(self.like, rows))
+            given = rows.copy() if self.like is None else in_form_of(self.like, rows)
+            raw = self.predict(given)
         except Exception as error:
-            shown = ", ".join(self.describe(rows, i) for i in range(min(len(rows), 3)))
-            which = "row" if len(rows) == 1 else f"{len(rows)} rows:"
-            error.add_note(f"while evaluating {which} {shown}{', …' if len(rows) > 3 else ''}")
+            error.add_note(self._failed_rows(rows))
             raise
         y = answered(raw, rows)
         if y.shape == (len(rows), 1):
             y = y[:, 0]
         if y.shape != (len(rows),):
-            several = y.ndim == 2 and len(y) == len(rows)
-            raise ModelError(
-                f"`model` returned shape {y.shape} for {len(rows)} rows; expected ({len(rows)},).",
-                parameter="output" if several else None,
-                advice="For a classifier pass one column, e.g. "
-                "lambda X: clf.predict_proba(X)[:, 1]."
-                if several
-                else "It gets all rows at once and returns one number for each.",
-            )
+            raise _shape_error(y.shape, len(rows))
         if y.dtype.kind not in "biuf":
             y = self._numbers(y, rows)
         with np.errstate(over="ignore"):  # what is beyond the range of float64 is infinite
             scores = y.astype(np.float64)
-        outside = (scores < 0) | (scores > 1)
-        if self.link == "logit" and outside.any():
-            i = int(outside.argmax())
-            raise ModelError(
-                f"`model` must return probabilities, between 0 and 1; got {float(y[i])!r} for "
-                f"{self.describe(rows, i)}. Pass the model itself if it is no classifier."
-            )
+        if self.link == "logit":
+            self._check_probabilities(scores, rows)
         return scores
 
+    def _failed_rows(self, rows: Rows) -> str:
+        """Return a note on the rows for which the model raised an error."""
+        shown = ", ".join(self.describe(rows, i) for i in range(min(len(rows), 3)))
+        which = "row" if len(rows) == 1 else f"{len(rows)} rows:"
+        return f"while evaluating {which} {shown}{', …' if len(rows) > 3 else ''}"
+
+    def _check_probabilities(self, scores: Array, rows: Rows) -> None:
+        """Raise if an output is no probability."""
+        outside = (scores < 0) | (scores > 1)
+        if outside.any():
+            i = int(outside.argmax())
+            raise ModelError(
+                f"`model` must return probabilities, between 0 and 1; got {float(scores[i])!r} for "
+                f"{self.describe(rows, i)}. Pass the model itself if it is no classifier."
+            )
+
     def _numbers(self, y: NDArray[Any], rows: Rows) -> Array:
-        """Return outputs of whatever types as floats, or raise if one is no number."""
+        """Return outputs of any type as floats, or raise if one is no number."""
         for i, value in enumerate(y):
-            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
-            if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
+            if not _is_real(value):
                 raise ModelError(
                     f"`model` must return numbers; got {as_python(value)!r} for "
                     f"{self.describe(rows, i)}.",
@@ -121,13 +122,18 @@ class Model:
 
     def describe(self, rows: Rows, i: int) -> str:
         """Return row `i` as the text of a dictionary of its values, 20 of them."""
-        if isinstance(rows, pd.DataFrame):
-            cells = {name: rows[name].iloc[i] for name in rows.columns[:21]}
-        else:
-            names: Any = range(rows.shape[1]) if self.names is None else self.names
-            cells = dict(zip(names, rows[i], strict=True))
+        cells = self._named_cells(rows, i)
         shown = [f"{name!r}: {as_python(cell)!r}" for name, cell in cells.items()]
-        return "{" + ", ".join(shown[:20]) + (", …" if len(shown) > 20 else "") + "}"
+        if len(shown) > 20:
+            shown[20:] = ["…"]
+        return "{" + ", ".join(shown) + "}"
+
+    def _named_cells(self, rows: Rows, i: int) -> dict[Any, Any]:
+        """Return the first cells of row `i` by column."""
+        if isinstance(rows, pd.DataFrame):
+            return {name: rows[name].iloc[i] for name in rows.columns[:21]}
+        names: Any = range(rows.shape[1]) if self.names is None else self.names
+        return dict(zip(names, rows[i], strict=True))
 
 
 def as_model(model: object, schema: Schema | None = None) -> Model:
@@ -135,35 +141,68 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
 
     `schema` gives names to the columns of an array in messages.
     """
-    names, adapter = None if schema is None else tuple(schema.places), adapter_of(model)
-    like = None if schema is None or adapter is not None else schema.like
-    if isinstance(model, Model):
-        return model if names is None else replace(model, names=names, like=like)
+    made = model
+    if not isinstance(made, Model):
+        predict = _predict_function(model)
+        if predict is None:
+            raise _not_callable(model)
+        made = Model(predict, None, *class_of(model), origin=model)
+    if schema is None:
+        return made
+    like = schema.like if adapter_of(model) is None else None
+    return replace(made, names=tuple(schema.places), like=like)
+
+
+def _not_callable(model: object) -> ModelError:
+    """Return the error for an object that can't be called on rows."""
     if inspect.isclass(model):
-        raise ModelError(
+        return ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    predict: Predict | None = getattr(model, "predict", None)
+    return ModelError(
+        f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
+        "model, or a function of rows."
+    )
+
+
+def _predict_function(model: object) -> Predict | None:
+    """Return the function that calls a model on rows; None if there is none."""
+    if inspect.isclass(model):
+        return None
+    adapter = adapter_of(model)
     if adapter is not None:
-        predict = adapter.predict(model)
-    elif not callable(predict):
-        predict = model if callable(model) else None
-    elif hasattr(model, "n_features_in_"):
-        predict = fitted(model)
-    if predict is None:
-        raise ModelError(
-            f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
-            "model, or a function of rows."
-        )
-    return Model(predict, None, *class_of(model), names, origin=model, like=like)
+        return adapter.predict(model)
+    predict: Predict | None = getattr(model, "predict", None)
+    if not callable(predict):
+        return model if callable(model) else None
+    return fitted(model) if hasattr(model, "n_features_in_") else predict
+
+
+def _shape_error(shape: tuple[int, ...], n: int) -> ModelError:
+    """Return the error for outputs of another shape than ``(n,)``."""
+    text = f"`model` returned shape {shape} for {n} rows; expected ({n},)."
+    if len(shape) == 2 and shape[0] == n:
+        advice = "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        return ModelError(text, parameter="output", advice=advice)
+    return ModelError(text, advice="It gets all rows at once and returns one number for each.")
+
+
+def _is_real(value: Any) -> bool:
+    """Return whether an output is a number.
+
+    Text is none, although NumPy would parse "1.0": it is a label.
+    """
+    if isinstance(value, np.timedelta64):
+        return False
+    return isinstance(value, numbers.Real | np.bool_)
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:
-    """Return what a model returned for rows as an array of whatever type and shape it has."""
+    """Return the outputs of a model for rows as an array of any type and shape."""
     raw = returned(raw, rows, "`model`", ModelError)
     if isinstance(raw, pd.Series | pd.DataFrame):
-        kinds = [raw.dtype] if isinstance(raw, pd.Series) else list(raw.dtypes)
-        if all(map(pd.api.types.is_numeric_dtype, kinds)):
+        dtypes = [raw.dtype] if isinstance(raw, pd.Series) else raw.dtypes
+        if all(map(pd.api.types.is_numeric_dtype, dtypes)):
             return raw.to_numpy(dtype=np.float64, na_value=np.nan)
         return raw.to_numpy(dtype=object)
     try:
@@ -176,15 +215,21 @@ def answered(raw: object, rows: Rows) -> NDArray[Any]:
 
 
 def as_floats(y: NDArray[Any]) -> Array:
-    """Return numbers of whatever types as float64; those beyond its range are infinite."""
+    """Return numbers of any type as float64; those beyond its range are infinite."""
     try:
         with np.errstate(over="ignore"):
             return y.astype(np.float64)
     except OverflowError:
-        most = sys.float_info.max
-        return np.array([v if not abs(v) > most else math.inf if v > 0 else -math.inf for v in y])
+        return np.array([_clipped(value) for value in y])
+
+
+def _clipped(value: Any) -> float:
+    """Return a number, infinite if it is beyond the range of float64."""
+    if abs(value) > sys.float_info.max:
+        return math.inf if value > 0 else -math.inf
+    return float(value)
 
 
 def kind_of(value: object) -> str:
-    """Return what a value is, for messages."""
+    """Return the type of a value, for messages."""
     return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__

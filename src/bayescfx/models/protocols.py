@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -22,26 +22,34 @@ from bayescfx.errors import ModelError
 from bayescfx.models.input_columns import is_text, named_columns, numeric_matrix
 from bayescfx.models.model import as_floats
 
+#: Types of tensors by the kind of a dtype; others are text.
+_DATATYPES = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP64"}
+
 
 def cell(value: Any) -> Any:
     """Return a cell as a JSON value: missing is null, times are ISO text."""
     if isinstance(value, float):  # np.float64, too
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | bool | int):
+    if isinstance(value, str | bool | int | None):
         return value
-    if value is pd.NA or value is pd.NaT:
-        return None
+    return _other_cell(value)
+
+
+def _other_cell(value: Any) -> Any:
+    """Return a cell of pandas, NumPy or ``datetime`` as a JSON value."""
     if isinstance(value, np.generic):
         return _numpy_cell(value)
+    if isinstance(value, type(pd.NA) | type(pd.NaT)):
+        return None
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _numpy_cell(value: np.generic) -> Any:
     """Return a cell of NumPy as a JSON value."""
-    if isinstance(value, np.floating):
+    kind = value.dtype.kind
+    if kind == "f":
         return cell(float(value))
-    is_number = isinstance(value, np.integer | np.bool_) and not isinstance(value, np.timedelta64)
-    return value.item() if is_number else str(value)
+    return value.item() if kind in "iub" else str(value)
 
 
 def numbers(raw: object, n: int, column: str | None) -> NDArray[np.float64]:
@@ -52,32 +60,44 @@ def numbers(raw: object, n: int, column: str | None) -> NDArray[np.float64]:
     >>> numbers([[0.2, 0.8], [0.5, 0.5]], 2, "1")
     array([0.8, 0.5])
     """
-    if not isinstance(raw, list) or len(raw) != n:
-        got = f"{len(raw)} values" if isinstance(raw, list) else repr(raw)[:80]
-        raise ModelError(f"must answer with one number for each of {n} rows; got {got}.")
-    values = [_number(_pick(value, column)) for value in raw]
+    rows = _checked_rows(raw, n)
+    values = [_number(_pick(value, column)) for value in rows]
     return as_floats(np.array(values, dtype=object))
+
+
+def _checked_rows(raw: object, n: int) -> list[Any]:
+    """Return a list of `n` values; raise a ModelError for anything else."""
+    expected = f"must answer with one number for each of {n} rows; got"
+    if not isinstance(raw, list):
+        raise ModelError(f"{expected} {repr(raw)[:80]}.")
+    if len(raw) != n:
+        raise ModelError(f"{expected} {len(raw)} values.")
+    return raw
 
 
 def _number(value: Any) -> int | float:
     """Return a JSON value as a number, nan for null."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) not in (int, float):  # true and false are no numbers
         raise ModelError(
             f"must answer with numbers; got {value!r}. Choose another output, or serve "
             "probabilities."
         )
-    return value
+    return cast(float, value)
 
 
 def _pick(value: Any, column: str | None) -> Any:
     """Return the number of one row, which may be a list or an object of several."""
-    if not isinstance(value, dict | list):
-        if column is None:
-            return value
+    if isinstance(value, dict | list):
+        return _pick_named(_by_name(value), column)
+    if column is not None:
         raise ModelError(f"answers with one number per row; got output {column!r}. Leave it out.")
-    by_name = _by_name(value)
+    return value
+
+
+def _pick_named(by_name: dict[str, Any], column: str | None) -> Any:
+    """Return one of several numbers by its name; the only one without a name."""
     if column is None and len(by_name) == 1:
         return next(iter(by_name.values()))
     if column not in by_name:
@@ -97,14 +117,19 @@ def _by_name(values: dict[str, Any] | list[Any]) -> dict[str, Any]:
 
 def _content_of(key: str, kinds: tuple[type, ...], content: Any, protocol: str) -> Any:
     """Return the value of a key of an answer; raise a ModelError if it has another type."""
-    if isinstance(content, str):
-        raise ModelError(f"must answer in JSON; got {content[:80]!r}. Check the address.")
-    value = content.get(key) if isinstance(content, dict) else None
+    value = _checked_object(content).get(key)
     if not isinstance(value, kinds) or value == []:
         raise ModelError(
             f"must answer with {key!r}, as {protocol}; got {repr(content)[:80]}. Check the address."
         )
     return value
+
+
+def _checked_object(content: Any) -> dict[str, Any]:
+    """Return an answer that is a JSON object, an empty one for other JSON; raise for text."""
+    if isinstance(content, str):
+        raise ModelError(f"must answer in JSON; got {content[:80]!r}. Check the address.")
+    return content if isinstance(content, dict) else {}
 
 
 def _json_rows(table: NDArray[Any]) -> list[list[Any]]:
@@ -158,12 +183,14 @@ class OpenInference:
         """Return the body of a request: one tensor per column, or one for all."""
         if len(self.inputs) > 1:
             return self._request_by_input(rows)
-        if isinstance(rows, pd.DataFrame) and not self.inputs:
-            columns = dict(rows.items())
-            if any(is_text(column) for column in columns.values()):
-                tensors = [_tensor(column, {"name": str(name)}) for name, column in columns.items()]
-                return {"parameters": {"content_type": "pd"}, "inputs": tensors}
+        if isinstance(rows, pd.DataFrame) and self._needs_columns(rows):
+            tensors = [_tensor(column, {"name": str(name)}) for name, column in rows.items()]
+            return {"parameters": {"content_type": "pd"}, "inputs": tensors}
         return self._request_matrix(rows)
+
+    def _needs_columns(self, rows: pd.DataFrame) -> bool:
+        """Return whether a table holds text, which one tensor can't, and no input is described."""
+        return not self.inputs and any(is_text(column) for _, column in rows.items())
 
     def _request_by_input(self, rows: Rows) -> dict[str, Any]:
         """Return a request with one tensor for each input that the server describes."""
@@ -188,41 +215,45 @@ class OpenInference:
         """Return one number per row, shape ``(n,)``, from the tensor and column of `output`."""
         found = _content_of("outputs", (list,), content, "the Open Inference Protocol says")
         tensor, column = self._chosen_tensor(found)
-        data = np.array(tensor.get("data"), dtype=object)
-        shape = [int(size) for size in tensor.get("shape") or data.shape]
-        if math.prod(shape) != data.size or not shape or shape[0] != n:
-            raise ModelError(
-                f"must answer with one number for each of {n} rows; got shape {shape} with "
-                f"{data.size} values."
-            )
-        return numbers(data.reshape(shape).tolist(), n, column)
+        return numbers(_tensor_rows(tensor, n), n, column)
 
     def _chosen_tensor(self, found: list[Any]) -> tuple[Any, str | None]:
         """Return the tensor that `output` names, and the column of it, if `output` names one."""
         if self.output is None:
             return found[0], None
         tensors = {str(tensor.get("name")): tensor for tensor in found}
+        listed = ", ".join(tensors)
         if self.output in tensors:
             return tensors[self.output], None
         name, _, column = self.output.rpartition(":")
-        if name in tensors:
-            return tensors[name], column
-        if len(tensors) == 1 and not name:
-            return found[0], column
+        if len(tensors) == 1:
+            tensors[""] = found[0]  # the name of the only tensor may be left out
+        if name not in tensors:
+            raise ModelError(
+                f"has the outputs {listed}; got output {self.output!r}. Choose one of them."
+            )
+        return tensors[name], column
+
+
+def _tensor_rows(tensor: Any, n: int) -> Any:
+    """Return the values of a tensor, one item for each of `n` rows."""
+    data = np.array(tensor.get("data"), dtype=object)
+    shape = list(map(int, tensor.get("shape") or data.shape))
+    if math.prod(shape) != data.size or shape[:1] != [n]:
         raise ModelError(
-            f"has the outputs {', '.join(tensors)}; got output {self.output!r}. Choose one of them."
+            f"must answer with one number for each of {n} rows; got shape {shape} with "
+            f"{data.size} values."
         )
+    return data.reshape(shape).tolist()
 
 
 def _tensor(column: pd.Series[Any], described: dict[str, Any]) -> dict[str, Any]:
     """Return a column as a tensor, with the server's type and shape if it describes them."""
     kind = str(getattr(column.dtype, "kind", "O"))
-    by_dtype = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP64"}.get(kind, "BYTES")
-    datatype = str(described.get("datatype", by_dtype))
-    is_vector = len(described.get("shape") or ()) == 1
+    datatype = str(described.get("datatype", _DATATYPES.get(kind, "BYTES")))
     tensor = {
         "name": described["name"],
-        "shape": [len(column)] if is_vector else [len(column), 1],
+        "shape": _column_shape(len(column), described.get("shape")),
         "datatype": datatype,
         "data": _json_cells(column.tolist(), datatype),
     }
@@ -231,14 +262,20 @@ def _tensor(column: pd.Series[Any], described: dict[str, Any]) -> dict[str, Any]
     return tensor
 
 
+def _column_shape(n: int, described: Any) -> list[int]:
+    """Return the shape of a column of `n` cells: a vector if the server describes one."""
+    is_vector = described is not None and len(described) == 1
+    return [n] if is_vector else [n, 1]
+
+
 def _json_cells(values: list[Any], datatype: str) -> list[Any]:
     """Return cells as JSON values: as whole numbers if the server takes these and all are."""
-    data = [cell(value) for value in values]
-    if not datatype.startswith(("INT", "UINT")) or not all(_is_whole(value) for value in data):
-        return data
-    return [None if value is None else int(value) for value in data]
+    data = list(map(cell, values))
+    if datatype.startswith(("INT", "UINT")) and all(map(_is_whole, data)):
+        return [value if value is None else int(value) for value in data]
+    return data
 
 
 def _is_whole(value: Any) -> bool:
     """Return whether a value is null or a float without decimals."""
-    return value is None or (type(value) is float and value.is_integer())
+    return value.is_integer() if type(value) is float else value is None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from html import escape
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from bayescfx.plots.info.changes import ALL_CHANGES, change_info
 from bayescfx.plots.info.view import View
@@ -20,13 +22,12 @@ Labelled: TypeAlias = tuple[str, Explanation]  # the label of a query, and its a
 
 def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]:
     """Yield the parts of a report on many answers; at most `most` answers are listed."""
-    labelled = list(zip(map(wording.label, answers.index), answers, strict=True))
-    changing = [pair for pair in labelled if pair[1].best.changes]
-    unchanged = [pair for pair in labelled if not pair[1].best.changes]
-    already = [pair for pair in unchanged if pair[1].reached]
-    stuck = [pair for pair in unchanged if not pair[1].reached]
+    groups: dict[str, list[Labelled]] = defaultdict(list)
+    for label, answer in zip(answers.index, answers, strict=True):
+        groups[_group(answer)].append((wording.label(label), answer))
+    changing = groups["changing"]
     yield about.head()
-    yield _tiles(answers, len(already))
+    yield _tiles(answers, len(groups["already"]))
     if changing:
         yield "<h2>What moves</h2>"
         yield _move_table(answers, len(changing))
@@ -34,8 +35,15 @@ def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]
         yield _answer_list(changing[:most], answers.index_name, about)
     if len(changing) > most:
         yield note(f"… and {len(changing) - most} more, which only tables show.")
-    yield _folded_answers("already reached", already, about)
-    yield _folded_answers("for which no change comes closer", stuck, about)
+    yield _folded_answers("already reached", groups["already"], about)
+    yield _folded_answers("for which no change comes closer", groups["stuck"], about)
+
+
+def _group(answer: Explanation) -> str:
+    """Return whether an answer is a change, is reached without one, or is stuck."""
+    if answer.best.changes:
+        return "changing"
+    return "already" if answer.reached else "stuck"
 
 
 def _tiles(answers: Explanations, n_already: int) -> str:
@@ -103,9 +111,10 @@ def _answer_list(pairs: list[Labelled], name: str, about: About) -> str:
     """Return a line per answer, which opens to its changes."""
     targets = {wording.intervals(answer.wanted) for _, answer in pairs}
     has_targets = len(targets) > 1
-    heads = [name, "now", "then", *(["target"] if has_targets else []), "changes", "status"]
-    head = "".join(_head(text, is_left=text in ("changes", "status")) for text in heads)
-    number = _number_format([y for _, a in pairs for y in (a.output, a.best.output)])
+    target_head = [_head("target")] if has_targets else []
+    heads = [*map(_head, (name, "now", "then")), *target_head]
+    heads += [_head("changes", is_left=True), _head("status", is_left=True)]
+    number = _number_format([answer for _, answer in pairs])
     body = "".join(_answer_line(label, answer, has_targets, number) for label, answer in pairs)
     legend = f"now, then: {about.output}"
     if about.output.unit:
@@ -113,14 +122,15 @@ def _answer_list(pairs: list[Labelled], name: str, about: About) -> str:
     if not has_targets:
         legend += f", target {about.output.number(targets.pop())}"
     return (
-        f'<div class="wide"><table class="list"><thead><tr>{head}</tr></thead>'
+        f'<div class="wide"><table class="list"><thead><tr>{"".join(heads)}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{note(f'{legend}.')}"
     )
 
 
-def _number_format(outputs: list[float]) -> str:
+def _number_format(answers: list[Explanation]) -> str:
     """Return a format that shows four digits of the range of the outputs."""
-    span = max(outputs) - min(outputs)
+    outputs = np.array([(answer.output, answer.best.output) for answer in answers])
+    span = float(np.ptp(outputs))
     decimals = 3
     if span > 0:
         decimals = max(0, 3 - math.floor(math.log10(span)))

@@ -45,7 +45,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
 
 
 def _lead(answer: Explanation, prediction: Prediction, about: About) -> Iterable[str]:
-    """Yield what is, what is wanted, and what would be."""
+    """Yield the current prediction, the target and the prediction after the changes."""
     now, then = (about.output.number(text) for text in prediction.texts)
     wanted = about.output.number(wording.intervals(answer.wanted))
     yield note(f"The {about.output} is {now}; the target is {wanted}.", "lead")
@@ -69,7 +69,7 @@ def _changes(answer: Explanation, infos: list[ChangeInfo], about: About) -> Iter
             yield f"<h3>Answer {k + 1}{suffix}</h3>"
         if counterfactual.changes:
             yield change_table(info)
-    if any(change.effect is not None for info in infos for change in info.changes):
+    if any(info.has_effects for info in infos):
         yield note(
             "The effect is what a change contributes, estimated from the rows that the model "
             f"scored. Effects add up to the change of the {about.output}. On the scales, the thick "

@@ -31,6 +31,8 @@ _LEFT = 8
 _WIDTH = 136
 _AXIS = f'<path class="axis" d="M{_LEFT} 8H{_LEFT + _WIDTH}"/>'
 
+_NAMES: tuple[str, ...] = ("title", "output", "unit")  # facts that have their own place
+
 
 @dataclass(frozen=True)
 class About:
@@ -59,15 +61,9 @@ class About:
             ``title``, ``output`` and ``unit``, in place of those in `known` and `about`.
         """
         about = {} if about is None else about
-        good = isinstance(about, Mapping) and all(isinstance(v, str) for v in about.values())
-        check(good, "about", "a dict of texts by name", about)
-        for name, value in given.items():
-            check(value is None or isinstance(value, str), name, "a text", value)
+        _check_texts(about, given)
         facts = _with_id_column({**known, **about})
-        names: dict[str, str] = {}
-        for name in ("title", "output", "unit"):
-            if name in facts:
-                names[name] = facts.pop(name)
+        names = {name: facts.pop(name) for name in _NAMES if name in facts}
         names |= {name: value for name, value in given.items() if value is not None}
         facts.setdefault("date", dt.date.today().isoformat())
         return cls(names.get("title", cls.title), wording.Output.of(names), facts)
@@ -79,6 +75,14 @@ class About:
             if text:
                 facts += f"<div><dt>{escape(str(name))}</dt><dd>{escape(text)}</dd></div>"
         return f'<h1>{escape(self.title)}{mark}</h1><dl class="facts">{facts}</dl>'
+
+
+def _check_texts(about: Any, given: Mapping[str, Any]) -> None:
+    """Raise unless all facts are texts; those that are `given` by name may be None."""
+    good = isinstance(about, Mapping) and all(isinstance(v, str) for v in about.values())
+    check(good, "about", "a dict of texts by name", about)
+    for name, value in given.items():
+        check(isinstance(value, str | None), name, "a text", value)
 
 
 def _with_id_column(facts: dict[str, str]) -> dict[str, str]:
@@ -118,7 +122,7 @@ def badge(answer: Explanation) -> str:
 
 def change_table(info: ChangeInfo) -> str:
     """Return the changes of one counterfactual as a table with scales and effects."""
-    has_effects = any(change.effect is not None for change in info.changes)
+    has_effects = info.has_effects
     lines = ""
     for change in info.changes:
         kind = ' class="follows"' if change.derived else ""
@@ -149,7 +153,7 @@ def _change_line(
 
 
 def _change_scale(change: Change) -> str:
-    """Return the scale of a feature: what is allowed, its levels, and an arrow."""
+    """Return the scale of a feature: the allowed range, its levels, and an arrow."""
     parts = [_AXIS]
     low, high = change.allowed
     if change.ordered and high > low:

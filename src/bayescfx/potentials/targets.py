@@ -409,19 +409,21 @@ def _one_sided(
 
 
 def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
-    """Return a target from a target, a number to reach, or a potential.
+    """Return a target from a target, a number to reach, a text such as "+20%", or a potential.
 
     A potential of the user is checked on the `outputs` seen so far, and sampled between them if it
     has no `superlevel`.
     """
     if isinstance(obj, Target):
         return obj
+    if isinstance(obj, str):
+        return _parse(obj)
     if isinstance(obj, Real) and not isinstance(obj, bool):
         return Reach(checked_number("value", "reach", obj))
     if isinstance(obj, type) or not isinstance(obj, Potential):
         raise TargetError(
-            "`target` must be a number, a target such as cfx.reach(150), or a potential with "
-            f"`value` and `slope`; got {shown(obj)}."
+            "`target` must be a number, a target such as cfx.reach(150), a text such as '+20%', "
+            f"or a potential with `value` and `slope`; got {shown(obj)}."
         )
     if outputs is None or type(obj) in FAMILIES.values():
         return Shaped(obj)
@@ -429,6 +431,13 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
     check_potential(obj, seen)
     known = isinstance(obj, LevelPotential)
     return Shaped(obj if known else Sampled(obj, *window(obj, seen)))
+
+
+def _parse(text: str) -> Target:
+    """Return the target of a text, with the table of forms, which refers to this module."""
+    from bayescfx.potentials.target_text import parse_target
+
+    return parse_target(text)
 
 
 def target_from_dict(data: Mapping[str, Any]) -> Target:

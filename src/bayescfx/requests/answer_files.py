@@ -124,9 +124,10 @@ def try_to_write(answers: Answers, paths: Iterable[str]) -> dict[str, str]:
 def write_answers(answers: Answers, path: str) -> None:
     """Write answers in the form that the ending of the path asks for."""
     ending = Path(path).suffix.lower()
+    reports = (".html",) if answers.is_single else (".html", ".pdf")
     if ending in TABLES:
         write_table(answers.to_frame(), path)
-    elif ending == ".html" or (ending == ".pdf" and not answers.is_single):
+    elif ending in reports:
         cfx.plots.report(answers.result, path)
     elif ending in PICTURES:
         _write_picture(answers, path)

@@ -36,20 +36,17 @@ __all__ = [
 ]
 
 
-def add_constraint_options(parser: ArgumentParser | Any) -> None:
-    """Add an option for each verb to a parser, or to a group of its options."""
+def add_constraint_options(parser: ArgumentParser) -> None:
+    """Add a group of options to a parser, one for each verb."""
+    group = parser.add_argument_group("what may change")
     for verb in VERBS.values():
         if verb.option:
             arguments: dict[str, Any] = {"action": "store_true", "default": None}
             if verb.parameter.takes_text:
                 arguments = {"action": "append", "metavar": verb.example}
-            help_text = option_help(verb).replace("%", "%%")
-            parser.add_argument(verb.option, dest=verb.name, help=help_text, **arguments)
-
-
-def option_help(verb: Verb) -> str:
-    """Return one line of help on the option of a verb."""
-    return f"{verb.help}; repeatable" if verb.parameter.is_repeatable else verb.help
+            suffix = "; repeatable" if verb.parameter.is_repeatable else ""
+            help_text = f"{verb.help}{suffix}".replace("%", "%%")
+            group.add_argument(verb.option, dest=verb.name, help=help_text, **arguments)
 
 
 def extend_constraints(in_file: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:

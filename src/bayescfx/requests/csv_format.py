@@ -62,24 +62,28 @@ def _used_columns(
 
 def _decimal_sign(columns: Sequence[Sequence[str]], separator: str) -> str:
     """Return the decimal sign of the numbers in columns of cells."""
-    if separator == "," or not any(_has_decimal_commas(cells) for cells in columns):
+    if separator == "," or not any(map(_has_decimal_commas, columns)):
         return "."
-    for cells in columns:
-        if any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells):
-            return "."
-    return ","
+    return "." if any(map(_has_decimal_points, columns)) else ","
+
+
+def _has_decimal_points(cells: Iterable[str]) -> bool:
+    """Return whether a cell is a number with a decimal point."""
+    return any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells)
 
 
 def _has_decimal_commas(cells: Iterable[str]) -> bool:
     """Return whether all cells are numbers, some with a comma that can't mean thousands."""
-    fractions = []
-    for cell in cells:
-        match = re.fullmatch(r"[+-]?(\d+)(?:,(\d+))?(?:[eE][+-]?\d+)?", cell)
-        if match is None:
-            return False
-        if match[2] is not None:
-            fractions.append((match[1], match[2]))
-    may_be_thousands = all(
-        len(rest) == 3 and 0 < len(whole.lstrip("0")) <= 3 for whole, rest in fractions
-    )
-    return bool(fractions) and not may_be_thousands
+    matches = [re.fullmatch(r"[+-]?(\d+)(?:,(\d+))?(?:[eE][+-]?\d+)?", cell) for cell in cells]
+    if None in matches:
+        return False
+    numbers = [match.groups() for match in matches if match is not None]
+    return any(_has_fraction(whole, rest) for whole, rest in numbers)
+
+
+def _has_fraction(whole: str, rest: str | None) -> bool:
+    """Return whether the digits after a comma are a fraction: no thousands follow it."""
+    if rest is None:
+        return False
+    is_thousands = len(rest) == 3 and 0 < len(whole.lstrip("0")) <= 3
+    return not is_thousands

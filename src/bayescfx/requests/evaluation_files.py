@@ -102,16 +102,19 @@ def _read_row(layout: Layout | None, cells: Any, output: Any) -> tuple[Any, floa
 
 def list_models(path: Path) -> list[StoredModel]:
     """Return the models of a file, with their rows and runs."""
-    models = []
     with contextlib.closing(File(path)) as file:
-        for name, section in file.sections().items():
-            found = file.ask("SELECT name, done FROM runs WHERE model = ?", section)
-            runs = [
-                f"{run or 'without a name'} ({'done' if is_done else 'open'})"
-                for run, is_done in found
-            ]
-            models.append(StoredModel(name, len(Section(file, name)), tuple(runs)))
-    return models
+        sections = file.sections().items()
+        return [
+            StoredModel(name, len(Section(file, name)), _list_runs(file, section))
+            for name, section in sections
+        ]
+
+
+def _list_runs(file: File, section: int) -> tuple[str, ...]:
+    """Return the runs of a model, by name and state."""
+    found = file.ask("SELECT name, done FROM runs WHERE model = ?", section)
+    states = {True: "done", False: "open"}
+    return tuple(f"{run or 'without a name'} ({states[bool(done)]})" for run, done in found)
 
 
 def read_all(path: Path) -> tuple[pd.DataFrame, int]:

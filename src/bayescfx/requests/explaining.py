@@ -11,7 +11,8 @@ from bayescfx.requests.subject import Subject, identify_model
 
 def make_explainer(subject: Subject, settings: Settings, console: Console) -> cfx.Explainer:
     """Return the explainer of a subject, to be closed; the file of evaluations is opened."""
-    _check_file(settings)
+    if settings.evaluations is None:
+        _check_file(settings)
     explainer = cfx.Explainer(
         identify_model(subject, settings, console),
         subject.space,
@@ -27,7 +28,8 @@ def make_explainer(subject: Subject, settings: Settings, console: Console) -> cf
         n_jobs=settings.jobs,
     )
     try:
-        _prepare_file(explainer, settings, console)
+        if settings.evaluations is not None:
+            _prepare_file(explainer, settings, console)
     except BaseException:
         explainer.close()
         raise
@@ -35,27 +37,25 @@ def make_explainer(subject: Subject, settings: Settings, console: Console) -> cf
 
 
 def _check_file(settings: Settings) -> None:
-    """Raise if an option needs a file of evaluations and there is none."""
-    if settings.evaluations is not None:
-        return
-    if settings.forget:
-        raise SettingsError("--forget must have a file to empty; got none. Add --evaluations FILE.")
-    if settings.run:
-        raise SettingsError(
-            "--run must have a file to be kept in; got none. Add --evaluations FILE."
-        )
+    """Raise if an option needs a file of evaluations."""
+    needs: dict[str, object] = {"--forget must have a file to empty": settings.forget}
+    needs["--run must have a file to be kept in"] = settings.run
+    for need, is_given in needs.items():
+        if is_given:
+            raise SettingsError(f"{need}; got none. Add --evaluations FILE.")
 
 
 def _prepare_file(explainer: cfx.Explainer, settings: Settings, console: Console) -> None:
     """Remove the model's rows if this is asked for; note a file with other models only."""
-    if explainer.evaluations is None:
-        return
+    assert explainer.evaluations is not None  # there is a file
     own = explainer.evaluations.claim(None, explainer.model.identity())
     if settings.forget:
         own.forget()
     if own.file is not None and not len(own):
-        n_others = len(own.file.sections())
-        if n_others:
-            console.note(
-                f"{settings.evaluations} holds rows of other models ({n_others}): not used."
-            )
+        _note_others(len(own.file.sections()), settings, console)
+
+
+def _note_others(n_others: int, settings: Settings, console: Console) -> None:
+    """Note that a file holds rows of other models only."""
+    if n_others:
+        console.note(f"{settings.evaluations} holds rows of other models ({n_others}): not used.")

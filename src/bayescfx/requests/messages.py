@@ -1,16 +1,17 @@
-"""Errors in one sentence, in terms of the options that a user typed."""
+"""Errors in one sentence, in the words of a client: the command line or the page."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 
 from bayescfx.errors import BayesCFXError, one_line
 from bayescfx.requests.constraints import VERBS
 from bayescfx.requests.settings import OPTIONS
 
-#: What to do about a parameter on the command line, where the error gives advice for Python.
-ADVICE = {
+#: Advice for the command line by parameter, where the error gives advice for Python.
+COMMAND_LINE_ADVICE = {
     "columns": "Leave out those it was not trained on, with --drop.",
     "evaluations": "Use another file for each model; if it has changed, add --forget.",
     "model": "For a classifier pass --label LABEL.",
@@ -25,8 +26,17 @@ ADVICE = {
     "types": "If you trust its author, add --trust {types} to the command.",
 }
 
+#: Advice for visitors of the page; only the operator can change the model, the data and files.
+PAGE_ADVICE = {
+    **dict.fromkeys(COMMAND_LINE_ADVICE, "Tell the operator of this page."),
+    "na": "Correct the cell.",
+    "percent": COMMAND_LINE_ADVICE["percent"],
+    "rule": COMMAND_LINE_ADVICE["rule"],
+    "on_fault": "Exclude that region with a rule.",
+}
+
 #: Parameters whose option has another name, or none.
-OTHER_NAMES = {
+OTHER_OPTIONS = {
     "k": "--max-changes",
     "timeout": "--http-timeout",  # the timeout of a question is checked before
     "kinds": "--kind",
@@ -38,16 +48,84 @@ OTHER_NAMES = {
     "query": "the query",
 }
 
+#: Parameters that the page calls otherwise.
+OTHER_PAGE_NAMES = {
+    "budget": "the number of model rows",
+    "k": "the number of changes",
+    "model": "the model",
+    "n": "the number of answers",
+    "query": "the row",
+    "require": "the rules",
+    "rng": "the seed",
+    "timeout": "the number of seconds",
+}
 
-def describe_error(error: BaseException, flags: Container[str] | None = None) -> str:
-    """Return an error as one line that names options instead of parameters.
 
-    Advice that needs an option outside `flags`, those of the command, is left out.
+@dataclass(frozen=True)
+class Client:
+    """The words of a client for the parameters of Python.
+
+    Parameters
+    ----------
+    advice : dict of parameter to str
+        What to do, in place of advice for Python.
+    other_names : dict of parameter to str
+        Names of parameters that differ from the usual ones.
+    has_options : bool
+        Whether parameters are options, such as ``--only-up``; else they are named in plain words.
+    flags : container of str, optional
+        The options of the command; advice that needs another is left out. None: all.
     """
+
+    advice: Mapping[str, str]
+    other_names: Mapping[str, str]
+    has_options: bool
+    flags: Container[str] | None = None
+
+    def describe(self, error: BayesCFXError) -> str:
+        """Return the message of an error with this client's advice and names of parameters."""
+        text = one_line(str(error))
+        if error.parameter is None:
+            return text
+        if error.advice and error.parameter in self.advice:
+            advice = self.advice[error.parameter].format(
+                types=",".join(getattr(error, "types", ()))
+            )
+            text = f"{text.removesuffix(error.advice)}{self._possible(advice)}".rstrip()
+        names = _option_names() if self.has_options else _plain_names()
+        for name, words in {**names, **self.other_names}.items():
+            text = text.replace(f"`{name}`", words)
+        return text
+
+    def _possible(self, advice: str) -> str:
+        """Return advice; empty if it needs an option that the command does not have."""
+        flags = self.flags
+        if flags is None or all(flag in flags for flag in re.findall("--[a-z-]+", advice)):
+            return advice
+        return ""
+
+
+def _option_names() -> dict[str, str]:
+    """Return the options by parameter."""
+    names = {name: option.flag for name, option in OPTIONS.items()}
+    return names | {name: verb.option for name, verb in VERBS.items() if verb.option}
+
+
+def _plain_names() -> dict[str, str]:
+    """Return plain words by parameter."""
+    return {name: f"the {name.replace('_', ' ')}" for name in (*OPTIONS, *VERBS)}
+
+
+COMMAND_LINE = Client(COMMAND_LINE_ADVICE, OTHER_OPTIONS, has_options=True)
+PAGE = Client(PAGE_ADVICE, OTHER_PAGE_NAMES, has_options=False)
+
+
+def describe_error(error: BaseException, client: Client = COMMAND_LINE) -> str:
+    """Return an error as one line in the words of a client."""
     text = one_line(str(error))
-    if isinstance(error, BayesCFXError) and error.parameter is not None:
-        text = _with_options(_with_advice(text, error, flags))
-    if isinstance(error, BayesCFXError | OSError) and text:
+    if isinstance(error, BayesCFXError):
+        text = client.describe(error)
+    if text and isinstance(error, BayesCFXError | OSError):
         return _as_sentence(text) + _query_note(error)
     return _foreign_error(error, text)
 
@@ -56,27 +134,6 @@ def describe_query_error(error: BayesCFXError) -> str:
     """Return why a query can't be explained, as one line."""
     error.parameter = error.parameter or "query"
     return describe_error(error)
-
-
-def _with_advice(text: str, error: BayesCFXError, flags: Container[str] | None) -> str:
-    """Return a message with advice for the command line instead of that for Python."""
-    if not error.advice or error.parameter not in ADVICE:
-        return text
-    types = ",".join(getattr(error, "types", ()))
-    advice = ADVICE[error.parameter].format(types=types)
-    needed = re.findall("--[a-z-]+", advice)
-    if flags is not None and any(flag not in flags for flag in needed):
-        advice = ""
-    return f"{text.removesuffix(error.advice)}{advice}".rstrip()
-
-
-def _with_options(text: str) -> str:
-    """Return a message in which parameters are named as options."""
-    names = {name: option.flag for name, option in OPTIONS.items()}
-    names |= {name: verb.option for name, verb in VERBS.items() if verb.option}
-    for name, words in {**names, **OTHER_NAMES}.items():
-        text = text.replace(f"`{name}`", words)
-    return text
 
 
 def _as_sentence(text: str) -> str:

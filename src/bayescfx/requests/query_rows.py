@@ -6,12 +6,13 @@ import io
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from bayescfx.data import Feature
+from bayescfx.data.values import is_missing
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.requests.table_files import (
     TableFormat,
@@ -36,17 +37,22 @@ def read_query(
     given = sys.stdin.read().strip() if is_piped else text.strip()
     if given.startswith(("{", "[")):
         return table_format.read_row(_parse_object(given, "the query"))
-    if given.lower().endswith(".json"):
-        content = read_text(given, "the query file")
-        return table_format.read_row(_parse_object(content, f"the query file {given!r}"))
-    if given.lower().endswith(TABLE_ENDINGS):
-        table = read_table(given, "query", table_format)
-        return _only_row(table, f"the query file {given!r}", table_format)
+    if given.lower().endswith((".json", *TABLE_ENDINGS)):
+        return _row_of_file(given, table_format)
     if is_piped and "\n" in given:
         return _piped_row(given, table_format)
     if table_format.id is not None:
         return _identified_row(given, data, table_format.id)
     return _numbered_row(given, data, text), None
+
+
+def _row_of_file(path: str, table_format: TableFormat) -> tuple[dict[str, Any], Any]:
+    """Return the only row of a file, and its identifier."""
+    what = f"the query file {path!r}"
+    if path.lower().endswith(".json"):
+        content = read_text(path, "the query file")
+        return table_format.read_row(_parse_object(content, what))
+    return _only_row(read_table(path, "query", table_format), what, table_format)
 
 
 def _piped_row(text: str, table_format: TableFormat) -> tuple[dict[str, Any], Any]:
@@ -71,12 +77,12 @@ def _identified_row(identifier: str, data: pd.DataFrame, column: str) -> tuple[d
     """Return the only row of the data with an identifier, and this identifier."""
     names = data.index.map(str)
     places = (names == identifier).nonzero()[0].tolist()
-    if len(places) == 1:
-        return row_cells(data, places[0]), data.index[places[0]]
-    got = f"{len(places)} rows with {identifier!r}."
-    if not places:
-        got = f"{identifier!r}.{suggest(identifier, names[:10_000])}"
-    raise SettingsError(f"the query must be the {column!r} of one row of the data; got {got}")
+    if len(places) != 1:
+        got = f"{len(places)} rows with {identifier!r}."
+        if not places:
+            got = f"{identifier!r}.{suggest(identifier, names[:10_000])}"
+        raise SettingsError(f"the query must be the {column!r} of one row of the data; got {got}")
+    return row_cells(data, places[0]), data.index[places[0]]
 
 
 def _numbered_row(number: str, data: pd.DataFrame, text: str) -> dict[str, Any]:
@@ -95,17 +101,21 @@ def _numbered_row(number: str, data: pd.DataFrame, text: str) -> dict[str, Any]:
 
 def _parse_object(text: str, what: str) -> dict[str, Any]:
     """Return a JSON object, which may be the only one of a list."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
-    if isinstance(content, list) and len(content) == 1:
-        content = content[0]
-    if not isinstance(content, dict):
+    content = _parse_json(text, what)
+    rows = content if isinstance(content, list) else [content]
+    if len(rows) != 1 or not isinstance(rows[0], dict):
         raise SettingsError(
             f'{what} must be one JSON object like {{"age": 41}}; got {text[:80]!r}.'
         )
-    return content
+    return dict(rows[0])
+
+
+def _parse_json(text: str, what: str) -> Any:
+    """Return the content of a JSON text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
 
 
 def row_cells(table: pd.DataFrame, row: int) -> dict[str, Any]:
@@ -115,16 +125,22 @@ def row_cells(table: pd.DataFrame, row: int) -> dict[str, Any]:
 
 def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> None:
     """Raise if a cell is a level that the data does not have: the model may not know it."""
-    for name, value in row.items():
-        if name not in features or not features[name].has_levels:
-            continue
-        levels = features[name].levels
-        is_missing = pd.api.types.is_scalar(value) and pd.isna(value)
-        if not levels or is_missing or value in levels:
-            continue
-        shown = ", ".join(repr(level) for level in levels[:12])
-        more = ", …" if len(levels) > 12 else ""
-        raise SettingsError(
-            f"the query has {value!r} in column {name!r}, which the data does not have."
-            f"{suggest(value, levels)} Known: {shown}{more}."
-        )
+    for name in filter(features.__contains__, row):
+        feature = features[name]
+        if feature.has_levels and not _is_level(row[name], feature.levels):
+            raise _unknown_level(name, row[name], feature.levels)
+
+
+def _is_level(value: Any, levels: Sequence[Any]) -> bool:
+    """Return whether a cell is missing or one of the levels; without levels, any cell is."""
+    return not levels or value in levels or is_missing(value)
+
+
+def _unknown_level(name: str, value: Any, levels: Sequence[Any]) -> SettingsError:
+    """Return the error for a level that the data does not have."""
+    shown = ", ".join(map(repr, levels[:12]))
+    more = ", …" if len(levels) > 12 else ""
+    return SettingsError(
+        f"the query has {value!r} in column {name!r}, which the data does not have."
+        f"{suggest(value, levels)} Known: {shown}{more}."
+    )

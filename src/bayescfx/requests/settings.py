@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from bayescfx.errors import SettingsError
 from bayescfx.models.loaders import LOADERS, is_code
+from bayescfx.potentials.target_text import TARGET_SYNTAX
 from bayescfx.requests.constraints import extend_constraints
 from bayescfx.requests.option import Option
 from bayescfx.requests.settings_file import read_settings_file
-from bayescfx.requests.target_text import TARGET_SYNTAX
 from bayescfx.search.methods import METHODS
 
 #: The names of the searches.
@@ -201,24 +201,25 @@ def gather_settings(given: Namespace) -> Settings:
 
 def _typed_values(typed: Mapping[str, Any], in_file: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options on a command line; tables are added to those of the settings file."""
-    values: dict[str, Any] = {}
-    for name, each in OPTIONS.items():
-        value = typed.get(name)
-        if value is None:
-            continue
-        if each.kind == "table":
-            pairs = dict(split_assignment(each.flag, text) for text in value)
-            value = {**in_file.get(name, {}), **pairs}
-        values[name] = value
+    names = [name for name in OPTIONS if typed.get(name) is not None]
+    values: dict[str, Any] = {name: typed[name] for name in names}
+    for name, lines in values.items():
+        if OPTIONS[name].kind == "table":
+            pairs = dict(split_assignment(OPTIONS[name].flag, line) for line in lines)
+            values[name] = {**in_file.get(name, {}), **pairs}
     return values
 
 
 def split_assignment(
-    flag: str, text: str, *, may_be_empty: bool = False, sign: str = "=", example: str = ""
+    flag: str,
+    text: str,
+    *,
+    may_be_empty: bool = False,
+    sign: str = "=",
+    example: str = "name=value",
 ) -> tuple[str, str]:
     """Return name and value of ``name=value``; `example` shows another form in an error."""
-    name, found, value = (part.strip() for part in text.partition(sign))
-    is_complete = bool(found and name and (value or may_be_empty))
-    if not is_complete:
-        raise SettingsError(f"{flag} must be like {example or 'name=value'}; got {text!r}.")
+    name, found, value = map(str.strip, text.partition(sign))
+    if not all((found, name, value or may_be_empty)):
+        raise SettingsError(f"{flag} must be like {example}; got {text!r}.")
     return name, value

@@ -30,7 +30,7 @@ def read_settings_file(path: Path, options: Mapping[str, Option]) -> dict[str, A
     _check(content, allowed, str(path))
     check_constraints(content.get("space", {}), str(path))
     for name, value in content.items():
-        if _is_path(name, value, options, path.parent):
+        if _is_path(allowed[name], value, path.parent):
             content[name] = str(path.parent / value)
     return content
 
@@ -48,12 +48,9 @@ def _parse(path: Path) -> dict[str, Any]:
 
 def _refuse_code(content: Mapping[str, Any]) -> None:
     """Raise if a setting decides which code runs."""
-    refused = [name for name in CODE_OPTIONS if name in content]
-    space = content.get("space")
-    if isinstance(space, dict):
-        code_verbs = [name for name in space if name in VERBS and VERBS[name].runs_code]
-        refused = [*(f"space.{name}" for name in code_verbs), *refused]
-    if names_code(str(content.get("model", ""))):
+    refused = _code_verbs(content.get("space"))
+    refused += [name for name in CODE_OPTIONS if name in content]
+    if is_code(str(content.get("model", ""))):
         refused.insert(0, "model")
     if refused:
         raise SettingsError(
@@ -62,18 +59,19 @@ def _refuse_code(content: Mapping[str, Any]) -> None:
         )
 
 
-def names_code(model: str) -> bool:
-    """Return whether a model is given as ``package.module:function``."""
-    return is_code(model)
+def _code_verbs(space: Any) -> list[str]:
+    """Return the verbs of a table of constraints that run code."""
+    if not isinstance(space, dict):
+        return []
+    known = [VERBS[name] for name in space if name in VERBS]
+    return [f"space.{verb.name}" for verb in known if verb.runs_code]
 
 
-def _is_path(name: str, value: object, options: Mapping[str, Option], folder: Path) -> bool:
+def _is_path(option: Option, value: object, folder: Path) -> bool:
     """Return whether a setting is a path; a model is one if there is such a file."""
-    if not isinstance(value, str) or name not in options:
-        return False
-    if name == "model":
-        return os.path.isfile(folder / value)
-    return options[name].kind == "path"
+    if option.name == "model":
+        return os.path.isfile(folder / str(value))
+    return option.kind == "path"
 
 
 def _check(content: Mapping[str, Any], known: Mapping[str, Option], file: str) -> None:
@@ -85,6 +83,5 @@ def _check(content: Mapping[str, Any], known: Mapping[str, Option], file: str) -
                 f"Known: {', '.join(known)}."
             )
         kind = KINDS[known[name].kind]
-        is_number_like = isinstance(value, bool) and bool not in kind.types
-        if not isinstance(value, kind.types) or is_number_like:
+        if type(value) not in kind.types:  # true and false are no whole numbers
             raise SettingsError(f"{name!r} in {file!r} must be {kind.words}; got {value!r}.")

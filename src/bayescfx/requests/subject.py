@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,16 @@ from bayescfx.requests.option import about_parameter
 from bayescfx.requests.query_rows import check_levels, row_cells
 from bayescfx.requests.settings import Settings, split_assignment
 from bayescfx.requests.table_files import TableFormat, check_numbers, mean_missing, read_table
+from bayescfx.space.region import Region
 
 PROBES = 5  # rows that show whether a model uses a column; set by judgement, 2026-11-18
+
+
+class CheckedQuery(NamedTuple):
+    """A query that can be explained: its cells by column, and the region around it."""
+
+    cells: dict[str, Any]
+    region: Region
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +78,11 @@ class Subject:
         check_levels(cells, self.space.features)
         return cells
 
-    def check_query(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the cells of a query that the model takes, or raise if it can't be explained."""
+    def check_query(self, row: Mapping[str, Any]) -> CheckedQuery:
+        """Return a query with the cells that the model takes, or raise if it can't be explained."""
         cells = self.select_cells(row)
         with about_parameter("query"):
-            self.space.around(cells)
-        return cells
+            return CheckedQuery(cells, self.space.around(cells))
 
     def check_row(self, row: pd.DataFrame) -> None:
         """Raise if a table of one row has a level that the data does not have."""
@@ -87,8 +94,9 @@ class Subject:
         Columns of numbers hold numbers, even beside other texts.
         """
         kept = queries.drop(columns=[*self.ignored, *self.dropped], errors="ignore")
-        for name, feature in self.space.features.items():
-            if name in kept and is_string_dtype(kept[name].dtype) and _has_numbers(feature):
+        features = self.space.features
+        for name in _text_columns(kept):
+            if name in features and _has_numbers(features[name]):
                 kept[name] = kept[name].astype(object).map(as_number)
         return kept
 
@@ -102,52 +110,56 @@ class Subject:
 
         None without a model, or if a classifier of more than two labels needs a `label`.
         """
-        needs_label = label is None and len(self.loaded.labels) > 2
-        if self.loaded.model is None or needs_label:
+        if self.loaded.model is None or self._needs_label(label):
             return None
         chosen = np.linspace(0, len(self.data) - 1, min(n, len(self.data))).astype(int)
         return as_model(self.loaded.scoring(label)).scores(self.data.iloc[chosen])
 
+    def _needs_label(self, label: str | None) -> bool:
+        """Return whether the model is a classifier of more than two labels, and none is given."""
+        return label is None and len(self.loaded.labels) > 2
+
 
 def _has_numbers(feature: Feature) -> bool:
     """Return whether no value of a feature is a text."""
-    if feature.numeric:
-        return True
-    return feature.has_levels and not any(isinstance(level, str) for level in feature.levels)
+    if not feature.has_levels:
+        return feature.numeric
+    return not any(isinstance(level, str) for level in feature.levels)
 
 
 def read_subject(settings: Settings, console: Console) -> Subject:
     """Return the subject of the questions in the settings; without a model, of all columns."""
-    loaded = Loaded(None) if not settings.model else _load(settings)
-    table_format = TableFormat(
-        na=tuple(str(text) for text in settings.na),
-        id=settings.id,
-        levels={name: frozenset(levels) for name, levels in loaded.levels.items()},
-    )
+    loaded = _load(settings) if settings.model else Loaded(None)
+    levels = {name: frozenset(known) for name, known in loaded.levels.items()}
+    table_format = TableFormat(na=tuple(map(str, settings.na)), id=settings.id, levels=levels)
     data = _read_data(settings, table_format)
     loaded = loaded.renamed(list(data.columns))
-    listed = {*settings.features, *loaded.categorical, *loaded.levels}
-    check_numbers(data, listed, settings.data)
+    check_numbers(data, {*settings.features, *loaded.categorical, *loaded.levels}, settings.data)
     data = _with_fractions(data, settings.features)
-    if settings.id in (loaded.columns or ()) and settings.id == data.index.name:
+    is_identified = settings.id == data.index.name
+    if is_identified and settings.id in (loaded.columns or ()):
         loaded = _without_identifier(loaded, data, settings, console)
-    columns = [str(name) for name in loaded.select(list(data.columns))]
-    ignored = tuple(name for name in data.columns if name not in columns)
+    columns = list(map(str, loaded.select(list(data.columns))))
+    ignored = tuple(data.columns.drop(columns))
     if ignored:
         console.note(f"columns that the model does not take: {', '.join(ignored)}.")
     data = data[columns]
     kinds = {**_known_kinds(loaded, data, console), **settings.features}
     table_format = _with_dates(table_format, loaded, data, kinds, settings, console)
     data = table_format.parse_dates(data)
-    texts = frozenset(name for name in columns if is_string_dtype(data[name].dtype))
     return Subject(
         loaded=loaded,
         data=data,
         ignored=ignored,
         dropped=tuple(settings.drop),
         space=make_space(data, kinds, settings.space),
-        table_format=replace(table_format, texts=texts),
+        table_format=replace(table_format, texts=frozenset(_text_columns(data))),
     )
+
+
+def _text_columns(data: pd.DataFrame) -> list[str]:
+    """Return the columns that hold text."""
+    return [name for name in data.columns if is_string_dtype(data[name].dtype)]
 
 
 def _load(settings: Settings) -> Loaded:
@@ -171,43 +183,52 @@ def _load(settings: Settings) -> Loaded:
 def _read_data(settings: Settings, table_format: TableFormat) -> pd.DataFrame:
     """Return the data without the columns to be ignored, indexed by the identifiers of rows."""
     data = read_table(settings.data, table_format=table_format)
-    if settings.id is not None and not settings.queries and data.index.name != settings.id:
+    if settings.id not in (None, data.index.name) and not settings.queries:
         raise SettingsError(
             f"--id must be a column of the data; got {settings.id!r}."
             f"{suggest(settings.id, data.columns)}"
         )
-    for name in settings.drop:
-        if name not in data.columns:
-            raise SettingsError(
-                f"--drop must name columns of the data; got {name!r}. "
-                f"Columns: {', '.join(data.columns[:20])}."
-            )
+    unknown = [name for name in settings.drop if name not in data.columns]
+    if unknown:
+        raise SettingsError(
+            f"--drop must name columns of the data; got {unknown[0]!r}. "
+            f"Columns: {', '.join(data.columns[:20])}."
+        )
     return data.drop(columns=list(settings.drop))
 
 
 def _with_fractions(data: pd.DataFrame, kinds: Mapping[str, Any]) -> pd.DataFrame:
     """Return data in which whole numbers of the kind "real" are floats."""
-    for name, given in kinds.items():
-        kind = given.get("kind") if isinstance(given, dict) else given
-        if kind == "real" and name in data and data[name].dtype.kind in "iu":
+    for name in data.columns.intersection(list(kinds)):
+        if _is_real(kinds[name]) and data[name].dtype.kind in "iu":
             data[name] = data[name].astype(np.float64)
     return data
+
+
+def _is_real(given: Any) -> bool:
+    """Return whether a correction in the settings says that a column is of the kind "real"."""
+    return (given.get("kind") if isinstance(given, dict) else given) == "real"
 
 
 def _known_kinds(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any]:
     """Return the kinds of columns that the model knows; warn of levels that it should know."""
     kinds: dict[str, Any] = {name: "categorical" for name in loaded.categorical if name in data}
-    for name, levels in loaded.levels.items():
-        if name not in data:
-            continue
-        cells = data[name]
-        is_text = is_string_dtype(cells.dtype)
-        if is_text or cells.dtype.kind in "iu":  # integer codes have no values between levels
-            kinds[name] = "categorical"
-        if is_text:
-            _warn_of_unknown_marks(name, cells, levels, console)
-    for name, levels in loaded.orders.items():
-        if name in data and set(data[name].dropna()) <= set(levels):
+    levelled = data[data.columns.intersection(list(loaded.levels))]
+    # Integer codes have no values between levels.
+    codes = [name for name in levelled.columns if levelled[name].dtype.kind in "iu"]
+    kinds |= dict.fromkeys(codes, "categorical")
+    for name in _text_columns(levelled):
+        kinds[name] = "categorical"
+        _warn_of_unknown_marks(name, data[name], loaded.levels[name], console)
+    return kinds | _known_orders(loaded, data)
+
+
+def _known_orders(loaded: Loaded, data: pd.DataFrame) -> dict[str, Any]:
+    """Return the columns whose levels the user ordered for the model, as ordinal features."""
+    kinds: dict[str, Any] = {}
+    for name in data.columns.intersection(list(loaded.orders)):
+        levels = loaded.orders[name]
+        if set(data[name].dropna()) <= set(levels):
             kinds[name] = cfx.Ordinal(levels)
     return kinds
 
@@ -217,13 +238,12 @@ def _warn_of_unknown_marks(
 ) -> None:
     """Warn if a column has a text that looks like a missing cell and is no level of the model."""
     texts = cells.dropna().drop_duplicates()
-    for text in texts[mean_missing(texts)]:
-        if not has_level(levels, text):
-            console.warning(
-                f"column {name!r} has {text!r}, which the model was not trained on. If it means "
-                f"missing, pass --na {text!r}."
-            )
-            return
+    unknown = [text for text in texts[mean_missing(texts)] if not has_level(levels, text)]
+    if unknown:
+        console.warning(
+            f"column {name!r} has {unknown[0]!r}, which the model was not trained on. If it means "
+            f"missing, pass --na {unknown[0]!r}."
+        )
 
 
 def _without_identifier(
@@ -275,9 +295,7 @@ def _with_dates(
 def _date_formats(data: pd.DataFrame, kinds: Mapping[str, Any]) -> dict[str, str]:
     """Return how the columns of text write points in time, where they do."""
     formats = {}
-    for name in data.columns:
-        if not is_string_dtype(data[name].dtype):
-            continue
+    for name in _text_columns(data):
         with about_parameter("kinds"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the space warns of the same
             kind, _ = _split_kind(kinds.get(name))
@@ -317,14 +335,18 @@ def _corrected(name: str, data: pd.DataFrame, given: Any) -> Any:
     if not facts or name not in data:
         return kind
     feature: Any = infer(name, data[name], kind)
-    known = [each.name for each in fields(feature)]
+    _check_facts(name, facts, [each.name for each in fields(feature)])
+    return replace(feature, **facts)
+
+
+def _check_facts(name: str, facts: Mapping[str, Any], known: list[str]) -> None:
+    """Raise if a table of facts about a feature has an unknown name."""
     for key in facts:
         if key not in known:
             raise SettingsError(
                 f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
                 f"{suggest(key, known)}"
             )
-    return replace(feature, **facts)
 
 
 def _split_kind(given: Any) -> tuple[Any, dict[str, Any]]:
@@ -333,10 +355,15 @@ def _split_kind(given: Any) -> tuple[Any, dict[str, Any]]:
         return given, {}
     facts = dict(given)
     kind = facts.pop("kind", "categorical" if "levels" in facts else None)
-    known = Feature.kinds.get(kind) if isinstance(kind, str) else None
-    if "levels" in facts and known is not None and known.has_levels:
-        kind = known(facts.pop("levels"))  # type: ignore[call-arg]  # has levels
+    if "levels" in facts and _has_levels(kind):
+        kind = Feature.kinds[kind](facts.pop("levels"))  # type: ignore[call-arg]  # has levels
     return kind, facts
+
+
+def _has_levels(kind: Any) -> bool:
+    """Return whether a text names a kind of features with levels."""
+    known = Feature.kinds.get(kind) if isinstance(kind, str) else None
+    return known is not None and known.has_levels
 
 
 def identify_model(subject: Subject, settings: Settings, console: Console) -> Model:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from bayescfx.requests.csv_format import csv_arguments
 
 #: Texts that are often written for a missing cell.
 MISSING_MARKS = ("na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", ".", "missing")
+
+#: Arguments of ``pandas.read_csv`` for numbers exactly as written; later versions need none.
+EXACT_NUMBERS: dict[str, Any] = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
 
 
 def read_text(path: str, what: str) -> str:
@@ -72,29 +76,32 @@ class TableFormat:
 
     def is_text(self, column: str) -> bool:
         """Return whether the cells of a column are text even where all of them are digits."""
-        if column == self.id or column in self.texts:
+        if column in (self.id, *self.texts):
             return True
         levels = self.known_levels(column)
         return bool(levels) and all(isinstance(level, str) for level in levels)
 
     def read_row(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """Return the cells of a row by column, and the identifier of the row or None."""
-        cells = dict(given)
-        for name, value in given.items():
-            if isinstance(value, str) and value and value in self.missing_texts(name):
-                cells[name] = None
-        for name, date_format in self.date_formats.items():
-            if isinstance(cells.get(name), str):
-                [cells[name]] = times_of(pd.Series([cells[name]], dtype=object), date_format)
+        cells = {name: self._read_cell(name, value) for name, value in given.items()}
         identifier = None if self.id is None else cells.pop(self.id, None)
         return cells, identifier
 
+    def _read_cell(self, name: str, value: Any) -> Any:
+        """Return a cell: None for a text that means missing, a point in time for a date."""
+        if not isinstance(value, str):
+            return value
+        if value in set(self.missing_texts(name)) - {""}:
+            return None
+        if name in self.date_formats:
+            [value] = times_of(pd.Series([value], dtype=object), self.date_formats[name])
+        return value
+
     def parse_dates(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table in which texts that write points in time are points in time."""
-        for name, date_format in self.date_formats.items():
-            if name in table:
-                table = table.assign(**{name: times_of(table[name], date_format)})
-        return table
+        dated = table.columns.intersection(list(self.date_formats))
+        times = {name: times_of(table[name], self.date_formats[name]) for name in dated}
+        return table.assign(**times) if times else table
 
     def set_index(self, table: pd.DataFrame, required_in: str = "") -> pd.DataFrame:
         """Return a table with the identifiers of its rows as index.
@@ -105,10 +112,16 @@ class TableFormat:
             return table.reset_index(drop=True)
         if self.id in table.columns:
             return table.set_index(self.id)
-        if required_in and self.id != table.index.name:
-            hint = suggest(self.id, table.columns)
-            raise SettingsError(f"{required_in} must have the column {self.id!r} of --id.{hint}")
+        if required_in:
+            _check_identified(table, self.id, required_in)
         return table
+
+
+def _check_identified(table: pd.DataFrame, column: str, file: str) -> None:
+    """Raise unless the index of a table has the identifiers of its rows."""
+    if column != table.index.name:
+        hint = suggest(column, table.columns)
+        raise SettingsError(f"{file} must have the column {column!r} of --id.{hint}")
 
 
 def read_table(
@@ -123,39 +136,47 @@ def read_chunks(
 ) -> Generator[pd.DataFrame, None, None]:
     """Yield the rows of a table, `n` at a time, or all at once if it is None."""
     file = f"the {what} file {path!r}"
-    kind = "".join(Path(path).suffixes[-2:]).lower()
-    is_parquet = kind.endswith(".parquet")
-    if not is_parquet and ".csv" not in kind and ".tsv" not in kind:
-        raise SettingsError(f"{file} must end in .csv, .tsv or .parquet. Convert it.")
-    if not os.path.isfile(path):
-        raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
+    read = _reader_of(path, what)
     table_format = table_format or TableFormat()
+    required_in = file if what == "queries" else ""
     is_empty = True
     with reading_errors(file):
-        tables = (
-            _parquet_chunks(path, n, table_format)
-            if is_parquet
-            else csv_chunks(lambda: path, n, table_format)
-        )
-        for table in tables:
+        for table in read(path, n, table_format):
             table.columns = table.columns.map(str)
             if len(table):
                 is_empty = False
-                required_in = file if what == "queries" else ""
                 yield table_format.parse_dates(table_format.set_index(table, required_in))
     if is_empty:
         raise SettingsError(f"{file} has no rows below the column names. Add some.")
+
+
+def _reader_of(path: str, what: str) -> Callable[..., Iterator[pd.DataFrame]]:
+    """Return the function that reads a file, by its ending; raise if there is no such file."""
+    kind = "".join(Path(path).suffixes[-2:]).lower()
+    if not re.search(r"[.][ct]sv|[.]parquet$", kind):
+        raise SettingsError(
+            f"the {what} file {path!r} must end in .csv, .tsv or .parquet. Convert it."
+        )
+    if not os.path.isfile(path):
+        raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
+    return _parquet_chunks if kind.endswith(".parquet") else csv_chunks
 
 
 def _parquet_chunks(path: str, n: int | None, table_format: TableFormat) -> Iterator[pd.DataFrame]:
     """Yield the rows of a parquet file; texts that mean missing become missing cells."""
     tables = [pd.read_parquet(path)] if n is None else _row_groups(path, n)
     for table in tables:
-        for name in table.columns if table_format.na else ():
-            if is_string_dtype(table[name].dtype):
-                missing = set(table_format.missing_texts(name)) - {""}
-                table[name] = table[name].mask(table[name].isin(missing))
+        if table_format.na:
+            _mask_missing(table, table_format)
         yield table
+
+
+def _mask_missing(table: pd.DataFrame, table_format: TableFormat) -> None:
+    """Make cells missing whose texts mean that."""
+    for name in table.columns:
+        if is_string_dtype(table[name].dtype):
+            missing = set(table_format.missing_texts(name)) - {""}
+            table[name] = table[name].mask(table[name].isin(missing))
 
 
 def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
@@ -171,22 +192,21 @@ def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
 
 
 def csv_chunks(
-    source: Callable[[], Any], n: int | None, table_format: TableFormat
+    source: str | Callable[[], Any], n: int | None, table_format: TableFormat
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV text; `source` returns its path, or a new stream at each call."""
-    arguments = csv_arguments(source)
+    """Yield the rows of a CSV text; `source` is its path, or returns a new stream at each call."""
+    open_source = source if callable(source) else lambda: source
+    arguments = csv_arguments(open_source)
     columns = arguments.pop("columns")
-    # Numbers exactly as written; later versions of pandas do that by default.
-    exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
     found: Any = pd.read_csv(
-        source(),
+        open_source(),
         index_col=False,
         chunksize=n,
         keep_default_na=False,
         na_values={name: table_format.missing_texts(name) for name in columns},
         dtype={name: str for name in columns if table_format.is_text(name)},
         **arguments,
-        **exact,
+        **EXACT_NUMBERS,
     )
     if n is None:
         yield found
@@ -235,10 +255,9 @@ def check_numbers(table: pd.DataFrame, known: Iterable[str], path: str) -> None:
 
     Columns in `known` have known levels and are not checked.
     """
-    listed = set(known)
-    for name in table.columns:
+    for name in table.columns.difference(list(known), sort=False):
         cells = table[name].reset_index(drop=True).dropna()
-        if name not in listed and len(cells) and is_string_dtype(cells.dtype):
+        if len(cells) and is_string_dtype(cells.dtype):
             _check_column(name, cells, table.index, path)
 
 
@@ -251,16 +270,18 @@ def _check_column(name: str, cells: pd.Series[Any], index: pd.Index[Any], path: 
     have_commas = bool(texts.str.fullmatch(r"[+-]?\d[\d.]*,\d[\d.,]*").all())
     are_few = len(texts) < 0.5 * len(cells)
     are_marks = bool(is_mark.all()) and len(texts) < len(cells)
-    if not (are_few or are_marks or have_commas):
-        return
-    row = texts.index[int(is_mark.argmax())]
-    where = f"row {row}" if index.name is None else f"{index.name} {index[row]}"
-    advice = "Correct the cell"
-    if have_commas:
-        advice = "Write it with a point"
-    if is_mark.any():
-        advice = f"If it means missing, pass --na {texts[row]!r}"
-    raise SettingsError(
-        f"column {name!r} of {path!r} must hold numbers; got {texts[row]!r} in {where}. "
-        f'{advice}, or declare it with --kind "{name}=categorical".'
-    )
+    if any((are_few, are_marks, have_commas)):
+        row = texts.index[int(is_mark.argmax())]
+        where = f"row {row}" if index.name is None else f"{index.name} {index[row]}"
+        advice = _number_advice(texts[row], bool(is_mark.any()), have_commas)
+        raise SettingsError(
+            f"column {name!r} of {path!r} must hold numbers; got {texts[row]!r} in {where}. "
+            f'{advice}, or declare it with --kind "{name}=categorical".'
+        )
+
+
+def _number_advice(text: str, is_mark: bool, has_comma: bool) -> str:
+    """Return what to do about a text among numbers."""
+    if is_mark:
+        return f"If it means missing, pass --na {text!r}"
+    return "Write it with a point" if has_comma else "Correct the cell"

@@ -13,16 +13,15 @@ def toml_value(value: Any) -> str:
     >>> toml_value({"bmi": [18, None, "x"][::2]})
     '{ "bmi" = [18, "x"] }'
     """
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, str | bool):  # as in JSON, except for DEL
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(toml_value(each) for each in value)}]"
-    if isinstance(value, dict):
-        pairs = [f"{toml_value(key)} = {toml_value(each)}" for key, each in value.items()]
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, str | bool):  # as in JSON, except for DEL
+        return json.dumps(plain, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(plain, list | tuple):
+        return f"[{', '.join(map(toml_value, plain))}]"
+    if isinstance(plain, dict):
+        pairs = [f"{toml_value(key)} = {toml_value(each)}" for key, each in plain.items()]
         return f"{{ {', '.join(pairs)} }}"
-    return repr(value)
+    return repr(plain)
 
 
 def toml_lines(table: Mapping[str, Any]) -> list[str]:

@@ -1,9 +1,9 @@
-"""An explanation as text: the target, the changes, what is known about them."""
+"""An explanation as text: the target, the changes, the verdict and the figures."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
@@ -22,6 +22,7 @@ from bayescfx.result.wording import (
 )
 
 if TYPE_CHECKING:
+    from bayescfx.result.counterfactual import Counterfactual
     from bayescfx.result.explanation import Explanation
 
 #: Why a search stopped; continues "The search stopped because …".
@@ -95,14 +96,20 @@ def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
 def changed_cells(answer: Explanation) -> list[list[str]]:
     """Return a line per changed feature, then the prediction: name, now, each counterfactual."""
     found = answer.counterfactuals
-    before = {name: pair[0] for c in found for name, pair in c.changes.items()}
+    before: dict[Any, Any] = {}
+    for counterfactual in found:
+        before |= {name: pair[0] for name, pair in counterfactual.changes.items()}
     lines = []
     for name, old in before.items():
-        cells = ["-" if name not in c.changes else both(*c.changes[name])[1] for c in found]
-        lines.append([str(name), cell(old), *cells])
+        lines.append([str(name), cell(old), *(_new_cell(c, name) for c in found)])
     outputs = [answer.output, *(c.output for c in found)]
-    lines.append([Output.of(answer.about).label, *(number(y) for y in outputs)])
-    return lines
+    return [*lines, [Output.of(answer.about).label, *map(number, outputs)]]
+
+
+def _new_cell(counterfactual: Counterfactual, name: Any) -> str:
+    """Return the new cell of a feature in a counterfactual; ``-`` if it does not change."""
+    pair = counterfactual.changes.get(name)
+    return "-" if pair is None else both(*pair)[1]
 
 
 def facts(answer: Explanation) -> str:
@@ -144,7 +151,7 @@ def verdict(answer: Explanation) -> str:
 
 
 def _ending(answer: Explanation) -> str:
-    """Return how the search ended; what is certain is kept apart from what is estimated."""
+    """Return how the search ended; facts and estimates are kept apart."""
     if answer.stopped == "already met":
         if answer.reached:
             return "The query already meets the target."

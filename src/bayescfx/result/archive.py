@@ -65,18 +65,24 @@ def loads(kind: str, text: str) -> dict[str, Any]:
         raise ArchiveError(
             f"`text` must be JSON; got {error}. Pass what to_json returned."
         ) from error
-    found = content.get("kind") if isinstance(content, dict) else type(content).__name__
-    if not isinstance(content, dict) or found != kind:
-        article = "an " if kind == "explanation" else ""
-        raise ArchiveError(
-            f"`text` must hold {article}{kind}; got {found!r}. Pass what to_json returned."
-        )
+    _check_kind(content, kind)
     if content.get("format") != FORMAT:
         raise ArchiveError(
             f"`text` must have format {FORMAT}; got {content.get('format')!r}, written by bayescfx "
             f"{content.get('version')}. Read it with that version."
         )
-    return content
+    return dict(content)
+
+
+def _check_kind(content: Any, kind: str) -> None:
+    """Raise unless the content of a text is a dictionary of this kind."""
+    is_table = isinstance(content, dict)
+    found = content.get("kind") if is_table else type(content).__name__
+    if found != kind or not is_table:
+        article = "an " if kind == "explanation" else ""
+        raise ArchiveError(
+            f"`text` must hold {article}{kind}; got {found!r}. Pass what to_json returned."
+        )
 
 
 def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, NamedTuple
@@ -260,7 +260,7 @@ def _as_table(space: Space, rows: object) -> pd.DataFrame:
     block = np.asarray(rows, dtype=object if isinstance(rows, list | tuple) else None)
     if block.ndim == 1:
         block = block.reshape(1, -1)
-    check(block.ndim == 2 and block.shape[1] == len(names), "rows", required, rows)
+    check(block.shape[1:] == (len(names),), "rows", required, rows)
     return pd.DataFrame(block, columns=pd.Index(names, tupleize_cols=False))
 
 
@@ -360,42 +360,44 @@ def _scores_one_by_one(f: Model, rows: Rows) -> tuple[Array, dict[int, Exception
 def broken_constraints(space: Space, region: Region, X: Array) -> list[tuple[str, ...]]:
     """Return the limits and rules that each row of codes ``(n, d)`` breaks, in words."""
     broken: list[list[str]] = [[] for _ in X]
-    for j in range(X.shape[1]):
-        if not region.recomputed[j]:
-            for i, text in _broken_limits(space, region, X[:, j], j):
-                broken[i].append(text)
-    constraints = [(rule.words.label, rule.holds(region, X)) for rule in region.rules]
-    if region.max_changes is not None:
-        label = f"more than {wording.count(region.max_changes, 'change')}"
-        holds = region.changes(X).sum(axis=1) <= region.max_changes
-        constraints.insert(0, (label, holds))
-    for label, holds in constraints:
+    for j in np.flatnonzero(~region.recomputed).tolist():
+        for i, text in _broken_limits(space, region, X[:, j], j):
+            broken[i].append(text)
+    for label, holds in _constraints(region, X):
         for i in np.flatnonzero(~holds).tolist():
             broken[i].append(label)
-    return [tuple(each) for each in broken]
+    return list(map(tuple, broken))
+
+
+def _constraints(region: Region, X: Array) -> Iterator[tuple[str, Mask]]:
+    """Yield the number of changes and the rules, and which codes ``(n, d)`` satisfy each."""
+    if region.max_changes is not None:
+        label = f"more than {wording.count(region.max_changes, 'change')}"
+        yield label, region.changes(X).sum(axis=1) <= region.max_changes
+    for rule in region.rules:
+        yield rule.words.label, rule.holds(region, X)
 
 
 def _broken_limits(space: Space, region: Region, codes: Array, j: int) -> list[tuple[int, str]]:
     """Return where codes ``(n,)`` of feature `j` break its limits, and the limit in words."""
-    name = region.names[j]
     axis = region.axes[j]
-    feature = region.schema.features[name]
     kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
-    n_levels = len(space.features[name].levels) if feature.has_levels else np.inf
-    broken = []
-    for i in np.flatnonzero(~kept).tolist():
-        if np.isnan(codes[i]):
-            text = f"{name!r} becomes missing"
-        elif np.isnan(axis.query):
-            text = f"{name!r} is missing in the query"
-        elif codes[i] >= n_levels:
-            text = f"{name!r} has no level {feature.display(codes[i])[0]}"
-        elif axis.free:
-            text = f"the limits of {name!r}"
-        else:
-            text = f"{name!r} is fixed"
-        broken.append((i, text))
-    return broken
+    feature = space.features[region.names[j]]
+    n_levels = len(feature.levels) if feature.has_levels else np.inf
+    broken = np.flatnonzero(~kept).tolist()
+    return [(i, _broken_limit(region, codes[i], j, n_levels)) for i in broken]
+
+
+def _broken_limit(region: Region, code: float, j: int, n_levels: float) -> str:
+    """Return in words why feature `j`, with so many levels, can't have a code."""
+    name = region.names[j]
+    if np.isnan(code):
+        return f"{name!r} becomes missing"
+    if np.isnan(region.axes[j].query):
+        return f"{name!r} is missing in the query"
+    if code >= n_levels:
+        return f"{name!r} has no level {region.schema.features[name].display(code)[0]}"
+    return f"the limits of {name!r}" if region.axes[j].free else f"{name!r} is fixed"
 
 
 def _needless_changes(

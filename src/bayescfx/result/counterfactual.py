@@ -1,4 +1,4 @@
-"""One counterfactual: a row, the model's output for it, and what was changed."""
+"""One counterfactual: a row, the model's output for it, and its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer to one query: counterfactuals, what is known about them, and how to check them.
+"""The answer to one query: counterfactuals, evidence about them, and how to check them.
 
 Numbers are rounded in texts only; rows are exactly what the model scored.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -83,21 +83,8 @@ class Explanations(Sequence[Explanation]):
 
     def summary(self) -> pd.DataFrame:
         """Return one line per query: its output, its status and its best counterfactual."""
-        return pd.DataFrame(
-            {
-                "status": [a.status for a in self],
-                "output": [a.output for a in self],
-                "best_output": [a.best.output for a in self],
-                "wanted": [wording.intervals(a.wanted) for a in self],
-                "potential": [a.best.potential for a in self],
-                "cost": [a.best.cost for a in self],
-                "n_changes": [a.best.n_changes for a in self],
-                "changes": [answer_text.best_moves(a) for a in self],
-                "n_evaluations": [a.n_evaluations for a in self],
-                "stopped": [a.stopped for a in self],
-            },
-            index=self.index,
-        )
+        columns = {name: [read(answer) for answer in self] for name, read in _SUMMARY.items()}
+        return pd.DataFrame(columns, index=self.index)
 
     def importance(self) -> pd.DataFrame:
         """Return how often and how far each feature moves in the best counterfactuals.
@@ -135,15 +122,20 @@ class Explanations(Sequence[Explanation]):
 
     def to_json(self) -> str:
         """Return all answers as JSON; evaluations that they share are written once."""
-        stores = list({id(answer.evaluations): answer.evaluations for answer in self}.values())
-        place = {id(store): k for k, store in enumerate(stores)}
+        stores = {id(answer.evaluations): answer.evaluations for answer in self}
+        place = dict(zip(stores, range(len(stores)), strict=True))
         content: dict[str, Plain] = {
             "answers": [archive.write(a, place[id(a.evaluations)]) for a in self],
-            "evaluations": [archive.write_evaluations(store) for store in stores],
+            "evaluations": list(map(archive.write_evaluations, stores.values())),
         }
-        if not self.index.equals(pd.RangeIndex(len(self))) or self.index.name is not None:
+        if not self._is_numbered:
             content["index"] = to_plain([list(self.index.names), self.index.tolist()])
         return archive.dumps("explanations", content)
+
+    @property
+    def _is_numbered(self) -> bool:
+        """Whether the index has nothing but the positions of the queries."""
+        return self.index.name is None and self.index.equals(pd.RangeIndex(len(self)))
 
     @classmethod
     def from_json(cls, text: str) -> Explanations:
@@ -195,6 +187,21 @@ class Explanations(Sequence[Explanation]):
         for label, row in zip(self.index, cells, strict=True):
             lines.append([wording.label(label), *(wording.cell(value) for value in row)])
         return head, lines
+
+
+#: The columns of :meth:`Explanations.summary`, and how they are read from an answer.
+_SUMMARY: dict[str, Callable[[Explanation], Any]] = {
+    "status": lambda answer: answer.status,
+    "output": lambda answer: answer.output,
+    "best_output": lambda answer: answer.best.output,
+    "wanted": lambda answer: wording.intervals(answer.wanted),
+    "potential": lambda answer: answer.best.potential,
+    "cost": lambda answer: answer.best.cost,
+    "n_changes": lambda answer: answer.best.n_changes,
+    "changes": answer_text.best_moves,
+    "n_evaluations": lambda answer: answer.n_evaluations,
+    "stopped": lambda answer: answer.stopped,
+}
 
 
 class Move(NamedTuple):

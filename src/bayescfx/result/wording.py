@@ -66,9 +66,9 @@ def cell(value: Any, digits: int = DIGITS) -> str:
         return times(value)[0]
     if isinstance(value, dt.timedelta | np.timedelta64):
         return str(pd.Timedelta(value)).removesuffix(" 00:00:00")
-    if isinstance(value, bool | numbers.Integral) or not isinstance(value, numbers.Real):
-        return str(value)
-    return number(float(value), digits)
+    # Whole numbers and booleans are real numbers, too.
+    is_fraction = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
+    return number(float(value), digits) if is_fraction else str(value)
 
 
 def both(before: Any, after: Any) -> tuple[str, str]:
@@ -118,7 +118,7 @@ def intervals(outputs: Intervals) -> str:
 
 def _interval(low: float, high: float) -> str:
     """Return one interval of outputs in words."""
-    if low == -math.inf and high == math.inf:
+    if (low, high) == (-math.inf, math.inf):
         return "anything"
     if low == -math.inf:
         return f"at most {number(high)}"

@@ -13,9 +13,9 @@ from starlette.staticfiles import StaticFiles
 
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, one_line
-from bayescfx.requests.messages import describe_error
+from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
-from bayescfx.requests.target_text import TARGET_SYNTAX
+from bayescfx.requests.texts import TARGET_SYNTAX
 from bayescfx.web.forms import page_verbs
 from bayescfx.web.question_routes import question_routes
 from bayescfx.web.questions import NoQuestionError, QuestionQueue, QueueFullError
@@ -95,7 +95,7 @@ def _describe(error: Exception) -> tuple[int, str]:
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
         return 422, one_line(f"{place}: {message}.")
     if isinstance(error, BayesCFXError):
-        return STATUS.get(type(error), 422), describe_error(error)
+        return STATUS.get(type(error), 422), describe_error(error, PAGE)
     return 500, f"An unexpected error occurred ({type(error).__name__})."
 
 

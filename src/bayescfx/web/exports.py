@@ -18,7 +18,7 @@ from bayescfx.requests.answer_files import Answers, write_answers
 from bayescfx.requests.constraints import VERBS, intersect_verbs
 from bayescfx.requests.report_facts import ID
 from bayescfx.requests.settings import Settings
-from bayescfx.requests.target_text import parse_call
+from bayescfx.requests.texts import parse_call
 from bayescfx.requests.toml_text import toml_value
 from bayescfx.web.forms import QuestionForm
 from bayescfx.web.site import Site

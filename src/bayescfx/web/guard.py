@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
@@ -77,14 +77,19 @@ class Guard:
         headers = request.headers
         if headers.get("host") not in self.hosts:
             return 403, "This page has another host name."
-        origin = headers.get("origin")
-        is_foreign = origin is not None and origin.partition("://")[2] not in self.hosts
-        if is_foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        if self._is_foreign(headers):
             return 403, "Requests of other pages are refused."
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self.max_bytes:
             return 413, _size_error(self.max_bytes)
         return None
+
+    def _is_foreign(self, headers: Headers) -> bool:
+        """Return whether a request comes from another page."""
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            return True
+        origin = headers.get("origin")
+        return origin is not None and origin.partition("://")[2] not in self.hosts
 
     def _token_refusal(self, request: Request) -> tuple[int, str] | None:
         """Return why a request without the token is refused."""

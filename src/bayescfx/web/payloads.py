@@ -221,7 +221,7 @@ def _counterfactual_payload(view: View, k: int) -> Payload:
         **json_fields(found, *COUNTERFACTUAL_FIELDS),
         "cells": _cells_payload(view.answer, found.row),
         "output_text": number_text(found.output),
-        "sentence": changes_text(found),
+        "sentence": changes_text(found.changes),
         "changes": [_change_payload(change, found) for change in changes],
     }
 

@@ -25,7 +25,7 @@ def question_routes(queue: QuestionQueue) -> APIRouter:
     Parameters
     ----------
     queue : QuestionQueue
-        All questions of all visitors: whoever may open the page may read them.
+        All questions of all visitors; every visitor of the page may read them.
     """
     router = APIRouter()
 

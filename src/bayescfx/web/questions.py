@@ -17,11 +17,11 @@ import numpy as np
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.plots.info.view import View
-from bayescfx.requests.messages import describe_error
+from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
-from bayescfx.requests.target_text import parse_target
-from bayescfx.requests.texts import wanted_text
+from bayescfx.requests.subject import CheckedQuery
+from bayescfx.requests.texts import parse_target, wanted_text
 from bayescfx.web.forms import QuestionForm
 from bayescfx.web.payloads import Payload, answer_payload, pair_payload
 from bayescfx.web.site import Outputs, Site
@@ -47,15 +47,15 @@ class PageQuestion:
         Its number.
     form : QuestionForm
         The request.
-    query : dict
-        The row, checked.
+    query : CheckedQuery
+        The row, and the region around it.
     space : Space
         The operator's space with the visitor's constraints.
     """
 
     id: int
     form: QuestionForm
-    query: dict[str, Any]
+    query: CheckedQuery
     space: cfx.Space
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
@@ -81,6 +81,12 @@ class PageQuestion:
         """Whether the same question would have the same answer: nothing cut it short."""
         cuts = ("timeout", "interrupted", "fault")
         return self.answer is not None and self.answer.stopped not in cuts
+
+    @property
+    def serves_others(self) -> bool:
+        """Whether its answer, or the one that it will have, serves equal questions."""
+        is_running = not (self.has_ended or self.is_stopped)
+        return is_running or self.is_repeatable
 
     def record(self, rows: Any, outputs: Outputs) -> None:
         """Keep scored rows, and the range of their outputs.
@@ -206,11 +212,8 @@ class QuestionQueue:
 
     def _find(self, form: QuestionForm) -> PageQuestion | None:
         """Return the question of an equal request whose answer would be the same."""
-        for question in self:
-            is_running = not (question.has_ended or question.is_stopped)
-            if question.form == form and (question.is_repeatable or is_running):
-                return question
-        return None
+        equal = (question for question in self if question.form == form)
+        return next((question for question in equal if question.serves_others), None)
 
     def _remove_oldest(self) -> None:
         """Remove the oldest ended questions without a bookmark, beyond those that are kept."""
@@ -251,11 +254,11 @@ class QuestionQueue:
         try:
             with hearing(question.notes.append), self.site.evaluations() as evaluations:
                 answer = self._answer(question, evaluations)
-                view = View.of(answer).reduced(MAX_VIEW_ROWS)
+                view = View.of(answer, question.query.region).reduced(MAX_VIEW_ROWS)
             self._finish(question, view)
         except Exception as error:  # the model may raise anything
             question.reachable = None
-            question.error = describe_error(error)
+            question.error = describe_error(error, PAGE)
             question.state = "failed"
         finally:
             question.seconds = time.monotonic() - question.started
@@ -277,13 +280,13 @@ class QuestionQueue:
         target = parse_target(form.target)
         try:
             return explainer.explain(
-                question.query, target, rng=form.seed, on_step=question.take_step
+                question.query.cells, target, rng=form.seed, on_step=question.take_step
             )
         except Exception as error:
             partial_answers = getattr(error, "explanations", None)
             if not partial_answers:
                 raise
-            question.error = describe_error(error)
+            question.error = describe_error(error, PAGE)
             best_so_far: cfx.Explanation = partial_answers[0]
             return best_so_far
 

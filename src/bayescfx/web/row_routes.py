@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 import bayescfx as cfx
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.requests.plain_values import json_fields
-from bayescfx.requests.target_text import parse_target
-from bayescfx.requests.texts import wanted_text
+from bayescfx.requests.texts import parse_target, wanted_text
 from bayescfx.web.forms import CurveForm, PredictForm, TargetForm
 from bayescfx.web.payloads import (
     Payload,
@@ -124,7 +123,7 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
         if form.feature not in map(str, site.space.features):
             raise HTTPException(404, f"There is no feature {form.feature!r}.")
         view = None if form.question is None else queue[form.question].view
-        found = ResponseCurve.of(site.space, site.read_row(form.cells), form.feature)
+        found = ResponseCurve.of(site.read_row(form.cells).region, form.feature)
         return curve_payload(site, found, view, score=form.score)
 
     _add_data(router, RowIndex(site))
@@ -136,8 +135,8 @@ def _predict(site: Site, form: PredictForm) -> Payload:
 
     Cells of the row that differ from the query are its changes; without a query there are none.
     """
-    row = site.read_row(form.cells)
-    query = row if form.query is None else site.read_row(form.query)
+    row = site.read_row(form.cells).cells
+    query = row if form.query is None else site.read_row(form.query).cells
     space = site.constrain({} if form.space is None else form.space.given())
     target: Any = None if form.target is None else parse_target(form.target)
     found = cfx.what_if(site.model, query, row, space, target, tolerance=form.tolerance)

@@ -51,10 +51,8 @@ def serve(options: Namespace, console: Console) -> int:
     from bayescfx.web.questions import QuestionQueue
 
     host = options.host or LOCAL_HOSTS[0]
-    port = DEFAULT_PORT if options.port is None else options.port
-    is_local = host in LOCAL_HOSTS
-    token = options.token or (None if is_local else secrets.token_urlsafe(16))
-    with _listen(host, port) as listening:
+    token = options.token or _default_token(host)
+    with _listen(host, DEFAULT_PORT if options.port is None else options.port) as listening:
         port = listening.getsockname()[1]  # that of the system, if it was 0
         queue = QuestionQueue(read_site(options, console))
         guard = Guard(make_app(queue), host_names(host, port, options.name or ()), token)
@@ -67,6 +65,11 @@ def serve(options: Namespace, console: Console) -> int:
         with contextlib.closing(queue), contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     return 0
+
+
+def _default_token(host: str) -> str | None:
+    """Return a random token for a page that other machines can open; None for a local one."""
+    return None if host in LOCAL_HOSTS else secrets.token_urlsafe(16)
 
 
 def read_site(options: Namespace, console: Console) -> Site:

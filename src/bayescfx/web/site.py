@@ -16,11 +16,11 @@ import pandas as pd
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
 from bayescfx.requests.constraints import apply_constraints
-from bayescfx.requests.messages import describe_error
+from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import Settings
-from bayescfx.requests.subject import Model, Subject
+from bayescfx.requests.subject import CheckedQuery, Model, Subject
 
 Outputs = npt.NDArray[np.float64]
 
@@ -92,8 +92,8 @@ class Site:
                 raise SettingsError(f"the steps of {name!r} are set by the operator of this page.")
         return apply_constraints(self.space, constraints, self.subject.data)
 
-    def read_row(self, cells: Mapping[str, Any], space: cfx.Space | None = None) -> dict[str, Any]:
-        """Return the cells of a visitor's row; raise if it does not fit the space.
+    def read_row(self, cells: Mapping[str, Any], space: cfx.Space | None = None) -> CheckedQuery:
+        """Return a visitor's row and the region around it; raise if it does not fit the space.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ def _guard_model(model: Model, lock: contextlib.AbstractContextManager[Any]) -> 
             raise
         except Exception as error:  # a model may raise anything
             path = r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}"
-            text = re.sub(path, "…", describe_error(error))
+            text = re.sub(path, "…", describe_error(error, PAGE))
             raise ModelError(f"the model failed: {text}") from error
 
     return replace(model, predict=predict, content=model.fingerprint())

@@ -90,7 +90,7 @@ def _draw_head(info: ChangeInfo, ax: style.Axes) -> None:
 
 
 def _draw_feature(change: Change, y: float, ax: style.Axes) -> None:
-    """Draw the scale of a feature: what is allowed, its levels, and an arrow."""
+    """Draw the scale of a feature: the allowed range, its levels, and an arrow."""
     _draw_texts(change.name, change.before, change.after, change.effect_text, y, ax)
     low, high = change.allowed
     if change.ordered and high > low:

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -120,6 +121,11 @@ class ChangeInfo(NamedTuple):
     hidden: int
     hidden_text: str
     prediction: Prediction
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether the effect of a change is known."""
+        return any(change.effect is not None for change in self.changes)
 
 
 class Movement(NamedTuple):
@@ -332,16 +338,19 @@ def _output_scale(answer: Explanation, *outputs: float) -> Scale:
 def movement_info(answers: Sequence[Explanation], most: int = 30) -> MovementInfo:
     """Return how often and how far features move in the best answers, for `most` features."""
     by_name: dict[str, list[Move]] = defaultdict(list)
-    for answer in answers:
-        for move in moves(answer):
-            by_name[str(move.feature)].append(move)
-    movements = []
-    for name, found in sorted(by_name.items(), key=lambda item: -len(item[1])):
-        steps = np.array([move.scaled for move in found if not math.isnan(move.step)])
-        transitions = Counter(move.words for move in found if math.isnan(move.step))
-        movements.append(Movement(name, len(found), steps, tuple(transitions.most_common())))
+    for move in chain.from_iterable(map(moves, answers)):
+        by_name[str(move.feature)].append(move)
+    ordered = sorted(by_name.items(), key=lambda item: -len(item[1]))
+    movements = tuple(_movement(name, found) for name, found in ordered[:most])
     n_changing = sum(bool(answer.best.changes) for answer in answers)
-    return MovementInfo(tuple(movements[:most]), max(0, len(movements) - most), n_changing)
+    return MovementInfo(movements, max(0, len(ordered) - most), n_changing)
+
+
+def _movement(name: str, found: Sequence[Move]) -> Movement:
+    """Return the moves of one feature."""
+    steps = np.array([move.scaled for move in found if not math.isnan(move.step)])
+    transitions = Counter(move.words for move in found if math.isnan(move.step))
+    return Movement(name, len(found), steps, tuple(transitions.most_common()))
 
 
 def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
@@ -349,8 +358,7 @@ def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
     answer = view.answer
     region = view.region
     found = answer.counterfactuals
-    moved = dict.fromkeys(j for k in range(len(found)) for j, _ in view.by_effect(k))
-    features = list(moved)[:most]
+    features = _moved_features(view)[:most]
     outputs = [each.output for each in found]
     output_scale = _output_scale(answer, *outputs)
     scales = [Scale.of(region, j, *view.answers[:, j].tolist()) for j in features]
@@ -358,18 +366,34 @@ def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
     codes = np.vstack([region.query, view.answers])[:, features]
     table = np.column_stack([codes, [answer.output, *outputs]])  # the output on the last scale
     query, *others = (_places(scales, row) for row in table.tolist())
-    accepted = [
-        (output_scale.place(low), output_scale.place(high)) for low, high in answer.accepted
-    ]
+    names = [str(region.names[j]) for j in features]
     return AlternativesInfo(
-        names=(*(str(region.names[j]) for j in features), wording.Output.of(answer.about).label),
-        ends=tuple(scale.ends if scale.ordered else ("", "") for scale in scales),
+        names=(*names, wording.Output.of(answer.about).label),
+        ends=tuple(map(_ends, scales)),
         marks=tuple(map(_marks, scales, table.T.tolist())),
         query=query,
         answers=tuple(others),
         valid=tuple(each.valid for each in found),
-        accepted=tuple(accepted),
+        accepted=_accepted_places(answer, output_scale),
     )
+
+
+def _moved_features(view: View) -> list[int]:
+    """Return the features that counterfactuals change, the most effective ones of each first."""
+    moved: dict[int, None] = {}
+    for k in range(len(view.answer.counterfactuals)):
+        moved |= dict.fromkeys(j for j, _ in view.by_effect(k))
+    return list(moved)
+
+
+def _accepted_places(answer: Explanation, scale: Scale) -> tuple[tuple[float, float], ...]:
+    """Return the accepted outputs as places on a scale."""
+    return tuple((scale.place(low), scale.place(high)) for low, high in answer.accepted)
+
+
+def _ends(scale: Scale) -> tuple[str, str]:
+    """Return the labels of both ends of an ordered scale; none of another."""
+    return scale.ends if scale.ordered else ("", "")
 
 
 def _places(scales: Sequence[Scale], codes: Sequence[float]) -> tuple[float, ...]:

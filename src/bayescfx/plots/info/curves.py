@@ -10,8 +10,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.data.tables import Rows, cells_of
 from bayescfx.plots.info.view import Scale, View, along
-from bayescfx.result.assessment import around
-from bayescfx.space.space import Space
+from bayescfx.space.region import Region
 
 N_POINTS = 41  # values along a feature that has more; set by judgement, 2026-11-18
 
@@ -47,9 +46,8 @@ class ResponseCurve:
     is_numeric: bool
 
     @classmethod
-    def of(cls, space: Space, row: object, feature: str) -> ResponseCurve:
-        """Return the curve of a feature through a row."""
-        region = around(space, row)
+    def of(cls, region: Region, feature: str) -> ResponseCurve:
+        """Return the curve of a feature through the query of a region."""
         j = region.schema.position(feature)
         scale = Scale.of(region, j)
         query = float(region.query[j])
@@ -88,9 +86,13 @@ def _codes(scale: Scale, query: float) -> Array:
     """Return codes along the whole range of a feature, the row's own among them."""
     feature = scale.feature
     step = 1.0 if feature.has_levels or feature.period else feature.code_step
-    codes = np.linspace(scale.low, scale.high, N_POINTS)
-    if step and (scale.high - scale.low) / step < 4 * N_POINTS:
-        codes = np.arange(scale.low, scale.high + step / 2, step)
-    elif step:
-        codes = scale.low + np.round((codes - scale.low) / step) * step
+    codes = _codes_in_steps(scale, step) if step else np.linspace(scale.low, scale.high, N_POINTS)
     return np.unique(codes if np.isnan(query) else np.append(codes, query))
+
+
+def _codes_in_steps(scale: Scale, step: float) -> Array:
+    """Return all multiples of a step along a scale if they are few, else some of them."""
+    if (scale.high - scale.low) / step < 4 * N_POINTS:
+        return np.arange(scale.low, scale.high + step / 2, step)
+    codes = np.linspace(scale.low, scale.high, N_POINTS)
+    return np.asarray(scale.low + np.round((codes - scale.low) / step) * step)

@@ -18,6 +18,7 @@ from bayescfx.result.archive import TextTarget
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.wording import Output
 from bayescfx.search.objectives import CostImprovement, PotentialImprovement, Record
+from bayescfx.surrogate.fit import Surrogate
 
 _MOST_CHOICES = 40  # allowed values of a feature that a curve shows one by one
 
@@ -378,16 +379,19 @@ def _objective(view: View) -> CostImprovement | PotentialImprovement | None:
     """Return what the search would maximise next; None if the target is met at its peak."""
     region = view.region
     accepted = view.answer.accepted
-    link = view.link
     assert view.surrogate is not None
     hits = view.X[region.contains(view.X) & contains(accepted, view.y)]
     if len(hits) and region.cost.weight > 0.0:
-        intervals = accepted if link is None else link.intervals(accepted)
+        intervals = accepted if view.link is None else view.link.intervals(accepted)
         return CostImprovement(view.surrogate, region, intervals, Record(region, hits))
-    # Log EI-CFX over the best potential so far, as in the paper: without a cost.
+    return _potential_improvement(view, view.surrogate)
+
+
+def _potential_improvement(view: View, surrogate: Surrogate) -> PotentialImprovement | None:
+    """Return log EI-CFX over the best potential so far, as in the paper: without a cost."""
     potential = _potential(view.answer)
     best = float(max(view.answer.trace[-1:], default=0.0))
     if potential is None or best >= 1.0:
         return None
-    linked = potential if link is None else Linked(potential, link)
-    return PotentialImprovement(view.surrogate, region, linked, best, 0.0)
+    linked = potential if view.link is None else Linked(potential, view.link)
+    return PotentialImprovement(surrogate, view.region, linked, best, 0.0)

@@ -42,7 +42,7 @@ class Scale:
 
     @classmethod
     def of(cls, region: Region, j: int, *codes: float) -> Scale:
-        """Return the scale of feature `j`, wide enough for what is allowed and for `codes`."""
+        """Return the scale of feature `j`, wide enough for the allowed range and for `codes`."""
         feature = region.schema.features[region.names[j]]
         shown = [*feature.code_range, region.low[j], region.high[j], region.query[j], *codes]
         finite = [code for code in shown if math.isfinite(code)]
@@ -105,13 +105,16 @@ class View:
     y: Array  # their outputs (n,)
 
     @classmethod
-    def of(cls, answer: Explanation) -> View:
-        """Return the view of an answer; rows of its evaluations that do not fit are left out."""
-        bare = cls.bare(answer)
-        region = bare.region
+    def of(cls, answer: Explanation, region: Region | None = None) -> View:
+        """Return the view of an answer; rows of its evaluations that do not fit are left out.
+
+        `region` is the one around the query, if there is one already.
+        """
+        if region is None:
+            region = around(answer.space, answer.query_rows)
         evaluations = answer.evaluations
         if evaluations.rows is None or evaluations.columns != tuple(region.schema.places):
-            return bare
+            return cls.bare(answer)
         X, fits = fitting_codes(region.schema, evaluations.rows)
         y = evaluations.outputs[fits]
         is_scored = ~np.isnan(y) & region.same_missing(X)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.requests.target_text import parse_target
+from bayescfx.potentials.target_text import parse_target
+from bayescfx.potentials.targets import as_target
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,7 @@ from bayescfx.requests.target_text import parse_target
 )
 def test_targets_as_text(text: str, target: Any) -> None:
     assert parse_target(text) == target
+    assert as_target(text) == target
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,36 @@ def test_targets_as_text(text: str, target: Any) -> None:
 def test_other_texts_are_no_targets(text: str) -> None:
     with pytest.raises(cfx.TargetError, match=r"the target must be like '>= 150'"):
         parse_target(text)
+
+
+def rising(rows: pd.DataFrame) -> Any:
+    return rows["a"] + rows["b"]
+
+
+SPACE = cfx.Space({"a": cfx.Real(0, 10), "b": cfx.Real(0, 10)})
+QUERY = {"a": 2.0, "b": 2.0}
+
+
+def test_explain_accepts_a_text() -> None:
+    answer = cfx.explain(rising, QUERY, SPACE, "+25%", budget=60, rng=0)
+    same = cfx.explain(rising, QUERY, SPACE, cfx.increase(percent=25), budget=60, rng=0)
+    assert answer.target == cfx.increase(percent=25)
+    assert list(answer.best.row) == list(same.best.row)
+    assert answer.reached
+
+
+def test_a_table_of_queries_accepts_one_text_or_one_for_each() -> None:
+    queries = pd.DataFrame([QUERY, QUERY])
+    alike = cfx.explain_many(rising, queries, SPACE, ">= 5", budget=60, rng=0)
+    assert [answer.target for answer in alike] == [cfx.at_least(5)] * 2
+    each = cfx.explain_many(rising, queries, SPACE, [">= 5", "-1"], budget=60, rng=0)
+    assert [answer.target for answer in each] == [cfx.at_least(5), cfx.decrease(by=1)]
+
+
+def test_what_if_accepts_a_text() -> None:
+    assert cfx.what_if(rising, QUERY, {"a": 3.0}, SPACE, ">= 5").reached
+
+
+def test_explain_refuses_other_texts() -> None:
+    with pytest.raises(cfx.TargetError, match=r"the target must be like .*; got 'more'\."):
+        cfx.explain(rising, QUERY, SPACE, "more", budget=60)
