@@ -18,7 +18,6 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check
 from bayescfx.data.tables import Layout, Row, Rows, as_frame, free_name, rows_of
-from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import InMemory, Packed, joined
@@ -216,19 +215,18 @@ class Evaluations:
         scorer: object = None,
         faults: Sequence[str | None] | None = None,
         apart: bool = False,
-        until: Deadline = NEVER,
     ) -> None:
         """Add rows with outputs ``(n,)``; rows that a file can't take now are kept in memory.
 
         `faults` are the messages of outputs that are nan. `apart` marks rows whose batch failed as
-        a whole. A lock of another process is waited for `until` a deadline.
+        a whole.
         """
         layout = self._merged(Layout.of(rows), scorer)
         if self._open is None:
             self._memory.add(rows, y)
         else:
             try:
-                self._open.write([*self._memory.parts(), (rows, y, faults, apart)], layout, until)
+                self._open.write([*self._memory.parts(), (rows, y, faults, apart)], layout)
                 self._memory.clear()
             except Unwritten:
                 self._memory.add(rows, y)
@@ -281,12 +279,7 @@ class Evaluations:
         """Whether a name or a fingerprint shows that rows in the file are this model's."""
         return self._is_named_by_user if self._section is None else self._section.is_identified
 
-    def begin(
-        self,
-        run: str | None = None,
-        key: Callable[[], str] | None = None,
-        until: Deadline = NEVER,
-    ) -> Snapshot:
+    def begin(self, run: str | None = None, key: Callable[[], str] | None = None) -> Snapshot:
         """Return the evaluations that a call starts from.
 
         With a file and a `key`, a digest of the questions: those known when the run of this name,
@@ -294,7 +287,7 @@ class Evaluations:
         """
         if self._open is None or key is None:
             return Snapshot(*self._all())
-        number, mark, seed, resumed = self._open.begin(run, key(), until)
+        number, mark, seed, resumed = self._open.begin(run, key())
         return Snapshot(*self._all(mark), number, seed, resumed)
 
     def finish(self, run: int) -> None:

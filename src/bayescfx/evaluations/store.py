@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bayescfx.checks import reading
-from bayescfx.deadline import NEVER, Deadline, machine
+from bayescfx.deadline import NEVER, Deadline, machine, time_limit
 from bayescfx.errors import EvaluationsError
 
 _FORMAT = 2
@@ -144,7 +144,7 @@ class File:
         return found[0][0] if found else None
 
     @contextlib.contextmanager
-    def writing(self, until: Deadline = NEVER) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
         """Write in one transaction, once other processes have finished theirs."""
         with self._translated(), self._using() as db:
             if not self._place.exists():  # SQLite would go on writing to a file without a name
@@ -152,7 +152,7 @@ class File:
                     f"{str(self.path)!r} was removed while it was in use. Use another file."
                 )
             db.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing
-            _retry(lambda: db.execute("BEGIN IMMEDIATE"), until)
+            _retry(lambda: db.execute("BEGIN IMMEDIATE"), time_limit.get())
             try:
                 yield db
                 db.execute("COMMIT")
@@ -202,9 +202,9 @@ class File:
         """Return the ids of all models with rows, by name."""
         return dict(self.ask("SELECT name, id FROM models WHERE layout IS NOT NULL ORDER BY id"))
 
-    def same_part(self, run: int, first: int, key: str, until: Deadline = NEVER) -> bool:
+    def same_part(self, run: int, first: int, key: str) -> bool:
         """Record the queries of a run from a position on; return whether they are the same."""
-        with self.writing(until) as db:
+        with self.writing() as db:
             for line in _PARTS:
                 db.execute(line)
             db.execute("INSERT OR IGNORE INTO parts VALUES (?, ?, ?)", (run, first, key))
