@@ -245,8 +245,12 @@ class Evaluations:
     def _merged(self, new: Layout, scorer: object) -> Layout:
         """Return a layout for all rows; note the model that scored the new ones."""
         known = self._layout or self.layout
-        self.scorer = scorer if known is None or self.scorer is scorer else None
-        return (known or new) if known in (None, new) else merged(known, new)
+        if known is None:
+            self.scorer = scorer
+            return new
+        if self.scorer is not scorer:
+            self.scorer = None
+        return known if known == new else merged(known, new)
 
     def find(self, rows: Rows) -> dict[int, Kept]:
         """Return what the file has of some rows, by position."""

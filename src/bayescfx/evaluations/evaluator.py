@@ -215,12 +215,20 @@ class Evaluator:
                 self._raise_fault(new, y)
         except Exception as error:
             return self._recover(new, error, is_retry)
-        faults: dict[int, str] = {}
-        for i in np.flatnonzero(~is_finite).tolist():
-            faults[i] = str(kept[i].fault if i in kept else self.model.fault(new.rows, i, y[i]))
-        y = np.where(is_finite, y, np.nan)
-        self._record(new, y, faults, is_retry, is_new=len(kept) < len(y))
+        is_new = len(kept) < len(y)
+        if is_finite.all():
+            self._record(new, y, {}, is_retry, is_new=is_new)
+        else:
+            faults = self._faults(new.rows, y, kept)
+            self._record(new, np.where(is_finite, y, np.nan), faults, is_retry, is_new=is_new)
         return True
+
+    def _faults(self, rows: Rows, y: Array, kept: Mapping[int, Kept]) -> dict[int, str]:
+        """Return the messages of outputs ``(n,)`` that are not finite, by position."""
+        return {
+            i: str(kept[i].fault if i in kept else self.model.fault(rows, i, y[i]))
+            for i in np.flatnonzero(~np.isfinite(y)).tolist()
+        }
 
     def _recover(self, new: _NewRows, error: Exception, is_retry: bool) -> bool:
         """Raise the error of a model call, or find the rows to blame; return whether all have been.

@@ -107,13 +107,10 @@ class Block:
         if self.encoded is not None:
             return self.encoded
         rows = self.rows
-        refused = {} if self.check_row is None else self._refused_rows(self.check_row)
         positions: Sequence[int] = range(self.first, self.first + len(rows))
-        if refused:
-            positions = [i for i in positions if i not in refused]
-            kept = [i - self.first for i in positions]
-            is_table = isinstance(rows, pd.DataFrame)
-            rows = rows.iloc[kept] if is_table else [rows[k] for k in kept]
+        refused: dict[int, BayesCFXError] = {}
+        if self.check_row is not None:
+            rows, positions, refused = self._check_rows(self.check_row)
         encoded = self.space.encode_queries(rows)
         errors = refused | {positions[k]: error for k, error in encoded.errors.items()}
         return replace(
@@ -124,16 +121,21 @@ class Block:
             errors=dict(sorted(errors.items())),
         )
 
-    def _refused_rows(self, check_row: CheckRow) -> dict[int, BayesCFXError]:
-        """Return the errors of rows that must not be asked about, by position."""
+    def _check_rows(
+        self, check_row: CheckRow
+    ) -> tuple[Any, Sequence[int], dict[int, BayesCFXError]]:
+        """Return the rows that may be asked about, their positions, and errors of the others."""
         is_table = isinstance(self.rows, pd.DataFrame)
+        kept: list[int] = []
         refused: dict[int, BayesCFXError] = {}
         for k in range(len(self.rows)):
             try:
                 check_row(self.rows.iloc[k : k + 1] if is_table else self.rows[k])
+                kept.append(k)
             except BayesCFXError as error:
                 refused[self.first + k] = error
-        return refused
+        rows = self.rows.iloc[kept] if is_table else [self.rows[k] for k in kept]
+        return rows, [self.first + k for k in kept], refused
 
     def make_regions(self) -> tuple[Mapping[int, Region], dict[int, BayesCFXError]]:
         """Return the region around each query, by position, and the errors of the others."""

@@ -50,31 +50,48 @@ class CallSettings:
     Parameters
     ----------
     method : str or Search, default "auto"
-        The search: ``"auto"``, ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``,
-        ``"lbfgsb"``, ``"gradient"``, or a configured one such as ``BayesCFX(batch=16)``.
+        ``"auto"``: a sweep without a surrogate where the budget affords 50 rows per feature that
+        may move or 2,000 in all, else Bayes-CFX, which also takes over when the sweep has not
+        reached the target.
+        By name: ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``, ``"lbfgsb"``,
+        ``"gradient"``; or a configured one such as ``BayesCFX(batch=16)``.
     budget : int, optional
-        The most rows sent to the model for one query, f(query) included.
+        The most single rows sent to the model for one query, the query's included. By default
+        100; with ``"auto"`` and ``"sweep"`` 2,000 for estimators that run in this process
+        (scikit-learn, LightGBM, XGBoost, CatBoost, ONNX Runtime, PyTorch).
     n : int, default 1
-        The number of counterfactuals wanted for one query.
+        The number of different counterfactuals wanted for one query. Each changes something that
+        no other changes; fewer are returned, with a note, if there are no more.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed.
+        The share of the wanted change that may be missed and still count as reached.
     timeout : float, optional
         Seconds after which the whole call ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"
-        What happens where the model fails.
+        What happens to rows for which the model fails: raise an error that carries
+        ``.evaluations`` and, once the search has begun, the best so far in ``.explanations``; or
+        treat the rows as not allowed.
     share : {"block", "none"}, default "block"
-        What a query learns from besides the evaluations known when the call began: the rows of
-        the other queries in its block of 64, or nothing.
+        What a query learns from, besides the evaluations known when the call began: the rows
+        scored for the other queries of its block of 64, or nothing, as if it were asked alone.
     rng : int or numpy.random.Generator, optional
-        The seed.
+        The same seed gives the same answers, whatever `n_jobs`.
     on_step : callable, optional
-        Receives a `Step` after each model call.
+        Receives a `Step` per query after each model call. If it raises, all searches end with the
+        best so far.
     progress : bool, default False
-        Whether to show a progress bar.
+        Whether to show a progress bar, in a notebook or a terminal; needs tqdm.
     run : str, optional
-        The name of the call in the file of evaluations.
+        A name for this call, kept in the file of evaluations. Made again under this name, the
+        call replays the scored rows and ends as if it had never been cut short, seed included.
+        Without a name, an unfinished call with the same arguments and seed is continued.
     n_jobs : int, optional
-        The number of workers.
+        The number of workers that answer blocks at the same time, with joblib: -1 is one per core.
+        By default 1, this process, unless ``joblib.parallel_config`` sets another number and
+        place: processes on this machine, threads, a Dask or a Ray cluster. The answers are the
+        same. With workers, the bar counts queries, and `on_step` receives one `Step` per query,
+        when its block is done. If workers are lost three times with the same block, the call
+        raises a `WorkerError` with ``.evaluations`` and, in ``.explanations``, the answers of
+        finished blocks.
 
     Attributes
     ----------

@@ -72,9 +72,7 @@ class Explainer:
         Scored rows of this model. Every call starts from them and adds to them. Without them, every
         call starts from nothing.
     **defaults : optional
-        `method`, `budget`, `n`, `tolerance`, `timeout`, `on_fault`, `share`, `rng`, `on_step`,
-        `progress`, `run` and `n_jobs`, as in :func:`explain` and :func:`explain_many`. Each call
-        may replace them.
+        The settings of :class:`~bayescfx.explainer.CallSettings`. Each call may replace them.
 
     Examples
     --------
@@ -93,8 +91,12 @@ class Explainer:
         evaluations: Evaluations | str | os.PathLike[str] | None = None,
         **defaults: Unpack[CallOptions],
     ) -> None:
-        is_space = is_a(space, Space)
-        check(is_space, "space", "a Space", space, SpaceError, "Use Space.from_data(X).")
+        if not is_a(space, Space):
+            got = type(space).__name__
+            advice = "Use Space.from_data(X)."
+            raise SpaceError(
+                f"`space` must be a Space; got {got}.", parameter="space", advice=advice
+            )
         self.settings = CallSettings(**defaults)
         self.space = space
         self._owns_file = isinstance(evaluations, str | os.PathLike)
@@ -356,7 +358,7 @@ def _answer_here(call: Block, blocks: Iterator[Block], n_queries: int | None) ->
     interrupt = Interrupt()
     is_complete = True
     checks_model = True
-    with _listening(call, interrupt, n_queries) as on_step:
+    with _listening(call, n_queries) as on_step:
         for block in blocks:
             store = call.evaluations if call.keeps_rows else Evaluations()
             batch = answer_block(block, store, interrupt, on_step, checks_model=checks_model)
@@ -369,9 +371,8 @@ def _answer_here(call: Block, blocks: Iterator[Block], n_queries: int | None) ->
             is_complete &= not batch.is_cut_short
             yield batch
             if interrupt.is_requested:
-                return
-    if is_complete:
-        _finish_run(call)
+                break
+    _end_call(call, interrupt, is_complete)
 
 
 def _answer_in_workers(
@@ -380,7 +381,7 @@ def _answer_in_workers(
     """Yield the answers of workers in order; the rows they scored are recorded in that order."""
     interrupt = Interrupt()
     is_complete = True
-    with _listening(call, interrupt, n_queries, in_workers=True) as on_step:
+    with _listening(call, n_queries, in_workers=True) as on_step:
         for batch in _in_order_of_blocks(call, blocks, n_workers, interrupt, on_step):
             if call.evaluations.file is None:
                 _absorb(call, batch)
@@ -392,8 +393,7 @@ def _answer_in_workers(
                 attach(batch.fault, evaluations=call.evaluations)
             is_complete &= not batch.is_cut_short
             yield replace(batch, answers=answers, scored=None)
-    if is_complete and not interrupt.is_requested:
-        _finish_run(call)
+    _end_call(call, interrupt, is_complete)
 
 
 def _in_order_of_blocks(
@@ -439,9 +439,16 @@ def _absorb(call: Block, batch: Batch) -> None:
         call.evaluations.absorb(batch.scored, call.model.origin)
 
 
-def _finish_run(call: Block) -> None:
-    """Note that the call was not cut short; else the same call goes on with it."""
-    if call.snapshot.run is not None:
+def _end_call(call: Block, interrupt: Interrupt, is_complete: bool) -> None:
+    """Warn about an error of the user's listener; note a run that was not cut short."""
+    if interrupt.error is not None:
+        warn(
+            f"`on_step` raised {interrupt.error!r}, which ended the search. "
+            "Raise StopIteration to end it quietly.",
+            BayesCFXWarning,
+        )
+    is_finished = is_complete and not interrupt.is_requested
+    if is_finished and call.snapshot.run is not None:  # else the same call goes on with it
         call.evaluations.finish(call.snapshot.run)
 
 
@@ -466,12 +473,9 @@ def _check_model_before(call: Block, blocks: list[Block]) -> list[Block]:
 
 @contextmanager
 def _listening(
-    call: Block, interrupt: Interrupt, n_queries: int | None, *, in_workers: bool = False
+    call: Block, n_queries: int | None, *, in_workers: bool = False
 ) -> Iterator[Listener | None]:
-    """Yield one listener for the progress bar and the user's; errors carry the evaluations.
-
-    An error of the user's listener becomes a warning.
-    """
+    """Yield one listener for the progress bar and the user's; errors carry the evaluations."""
     on_step = call.settings.on_step
     try:
         if call.settings.progress and n_queries:
@@ -482,12 +486,6 @@ def _listening(
     except Exception as error:
         attach(error, evaluations=call.evaluations)
         raise
-    if interrupt.error is not None:
-        warn(
-            f"`on_step` raised {interrupt.error!r}, which ended the search. "
-            "Raise StopIteration to end it quietly.",
-            BayesCFXWarning,
-        )
 
 
 def _show_and_tell(show: Listener, on_step: Listener, step: Step) -> None:

@@ -11,7 +11,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -80,9 +80,7 @@ def _run_with_retries(
     waiting = {block.first: block for block in wave}
     n_losses: Counter[int] = Counter()
     while waiting and not interrupt.is_requested:
-        # A block that was running at two losses is tried alone, to find the one to blame.
-        suspects = [b for b in waiting.values() if n_losses[b.first] >= _TRIES_TOGETHER]
-        part = suspects[:1] or list(waiting.values())
+        part = _next_part(waiting, n_losses)
         try:
             running: Any = engine.run(takewhile(lambda _: not interrupt.is_requested, part))
             with closing(running) as batches:
@@ -94,9 +92,20 @@ def _run_with_retries(
                 raise
             left = [block for block in part if block.first in waiting]
             n_losses.update(block.first for block in left[: 2 * n_workers])  # begun by then
-            most = _TRIES_TOGETHER + _TRIES_ALONE
-            if suspects and left and n_losses[left[0].first] >= most:
-                raise _lost(left[0], error) from error
+            for block in left[:1]:
+                if n_losses[block.first] >= _TRIES_TOGETHER + _TRIES_ALONE:
+                    raise _lost(block, error) from error
+
+
+def _next_part(waiting: Mapping[int, Block], n_losses: Mapping[int, int]) -> list[Block]:
+    """Return the blocks to try next, all that wait or one that may have cost two workers.
+
+    A block that was running at two losses is tried alone, to find the one to blame.
+    """
+    for first, block in waiting.items():
+        if n_losses[first] >= _TRIES_TOGETHER:
+            return [block]
+    return list(waiting.values())
 
 
 def _lost(block: Block, error: Exception) -> WorkerError:
