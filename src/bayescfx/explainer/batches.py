@@ -16,7 +16,7 @@ from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.evaluations.memory import Packed
 from bayescfx.evaluations.repeatability import LEAST_ROWS_AFTER, RepeatCheck, plan_check_after
 from bayescfx.explainer.block import Block
-from bayescfx.explainer.report import CUT_SHORT, report
+from bayescfx.explainer.report import report
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
 from bayescfx.search.question import Question
@@ -58,11 +58,6 @@ class Batch:
     fault: Exception | None = None
     scored: Packed | None = None
     repeat_check: RepeatCheck | None = None
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether a search of the block was cut short."""
-        return any(answer.stopped in CUT_SHORT for answer in self.answers.values())
 
     def to_frame(
         self, space: Space, describe: Callable[[BayesCFXError], str] = str
@@ -161,7 +156,8 @@ def _pose(
     for question, score in zip(asked, scores, strict=True):
         position = question.position
         try:
-            _check_output(question, score.y[0])
+            if np.isnan(score.y[0]):
+                raise _missing_output(question)
             question.begin(block.targets[position - block.first], float(score.y[0]))
             questions.append(question)
         except (TargetError, ModelError) as error:
@@ -170,10 +166,8 @@ def _pose(
             errors[position] = error
 
 
-def _check_output(question: Question, output: float) -> None:
-    """Raise if there is no f(query), where faults are skipped."""
-    if not np.isnan(output):
-        return
+def _missing_output(question: Question) -> ModelError:
+    """Return the error for a query without an output, where faults are skipped."""
     evaluator = question.evaluator
     region = question.region
     row = evaluator.model.describe(region.rows(region.query[None]), 0)
@@ -185,7 +179,7 @@ def _check_output(question: Question, output: float) -> None:
     for fault in evaluator.faults:
         error.add_note(fault)
     attach(error, evaluations=evaluator.evaluations)
-    raise error
+    return error
 
 
 def _plan_repeat_check(questions: Sequence[Question]) -> RepeatCheck | None:

@@ -37,6 +37,7 @@ from bayescfx.evaluations.repeatability import check_before
 from bayescfx.explainer.batches import LEAST_WAIT, Batch, answer_block
 from bayescfx.explainer.block import Block, CheckRow, OnError
 from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
+from bayescfx.explainer.report import CUT_SHORT
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
 from bayescfx.models.model import as_model
@@ -200,7 +201,7 @@ class Explainer:
         target : Target, float or potential, optional
             The wanted prediction.
         **options : optional
-            `tolerance`.
+            `tolerance`; no other setting has an effect here, and any other is an error.
 
         Returns
         -------
@@ -223,7 +224,7 @@ class Explainer:
         target : Target, float or potential, optional
             The wanted prediction.
         **options : optional
-            `tolerance`.
+            `tolerance`; no other setting has an effect here, and any other is an error.
 
         Returns
         -------
@@ -285,13 +286,16 @@ class Explainer:
             check_row=check_row,
         )
         if isinstance(queries, Iterator):
-            call = replace(call, keeps_rows=self.evaluations is not None)
-            call = self._begin(call, [], (target,))
+            if self.evaluations is None:
+                call = replace(call, keeps_rows=False)
+            else:
+                call = _begin(call, [], (target,))
             return _answer_stream(call, queries, target)
         rows = _as_rows(queries)
         targets = _one_per_query(target, len(rows))
         blocks = _read_table(call, rows, targets)
-        call = self._begin(call, blocks, targets)
+        if self.evaluations is not None:
+            call = _begin(call, blocks, targets)
         return _answer_blocks(call, _with_generators(call, blocks), len(rows))
 
     def _claim(self, settings: CallSettings) -> Evaluations:
@@ -310,25 +314,24 @@ class Explainer:
             )
         return store
 
-    def _begin(self, call: Block, blocks: list[Block], targets: Any) -> Block:
-        """Return the call with the evaluations it starts from.
-
-        A run without a seed has the one that was drawn for it when it began.
-        """
-        if self.evaluations is None:
-            return call
-        settings = call.settings
-        key: Callable[[], str] | None = None
-        if settings.rng is not None or settings.run is not None:  # else it is never the same again
-            key = partial(run_key, settings, call.space, blocks, targets)
-        with limited_to(call.deadline):
-            snapshot = call.evaluations.begin(settings.run, key)
-        if settings.rng is None and snapshot.seed is not None:
-            settings = replace(settings, rng=snapshot.seed)
-        return replace(call, settings=settings, snapshot=snapshot)
-
 
 # ── the loop ──
+
+
+def _begin(call: Block, blocks: list[Block], targets: Any) -> Block:
+    """Return the call with the evaluations it starts from.
+
+    A run without a seed has the one that was drawn for it when it began.
+    """
+    settings = call.settings
+    key: Callable[[], str] | None = None
+    if settings.rng is not None or settings.run is not None:  # else it is never the same again
+        key = partial(run_key, settings, call.space, blocks, targets)
+    with limited_to(call.deadline):
+        snapshot = call.evaluations.begin(settings.run, key)
+    if settings.rng is None and snapshot.seed is not None:
+        settings = replace(settings, rng=snapshot.seed)
+    return replace(call, settings=settings, snapshot=snapshot)
 
 
 def _answer_blocks(
@@ -356,7 +359,7 @@ def _answer_stream(call: Block, frames: Iterator[Any], target: Any) -> Iterator[
 def _answer_here(call: Block, blocks: Iterator[Block], n_queries: int | None) -> Iterator[Batch]:
     """Yield the answers to blocks, worked out in this process."""
     interrupt = Interrupt()
-    is_complete = True
+    reasons: set[str] = set()  # why searches have stopped
     checks_model = True
     with _listening(call, n_queries) as on_step:
         for block in blocks:
@@ -368,11 +371,11 @@ def _answer_here(call: Block, blocks: Iterator[Block], n_queries: int | None) ->
                         checks_model = batch.repeat_check.is_deterministic(call.model)
                 except KeyboardInterrupt:  # the answers of this block are complete
                     interrupt.is_requested = True
-            is_complete &= not batch.is_cut_short
+            reasons |= {answer.stopped for answer in batch.answers.values()}
             yield batch
             if interrupt.is_requested:
                 break
-    _end_call(call, interrupt, is_complete)
+    _end_call(call, interrupt, reasons)
 
 
 def _answer_in_workers(
@@ -380,7 +383,7 @@ def _answer_in_workers(
 ) -> Iterator[Batch]:
     """Yield the answers of workers in order; the rows they scored are recorded in that order."""
     interrupt = Interrupt()
-    is_complete = True
+    reasons: set[str] = set()  # why searches have stopped
     with _listening(call, n_queries, in_workers=True) as on_step:
         for batch in _in_order_of_blocks(call, blocks, n_workers, interrupt, on_step):
             if call.evaluations.file is None:
@@ -391,9 +394,9 @@ def _answer_in_workers(
             }
             if batch.fault is not None:
                 attach(batch.fault, evaluations=call.evaluations)
-            is_complete &= not batch.is_cut_short
+            reasons |= {answer.stopped for answer in batch.answers.values()}
             yield replace(batch, answers=answers, scored=None)
-    _end_call(call, interrupt, is_complete)
+    _end_call(call, interrupt, reasons)
 
 
 def _in_order_of_blocks(
@@ -439,7 +442,7 @@ def _absorb(call: Block, batch: Batch) -> None:
         call.evaluations.absorb(batch.scored, call.model.origin)
 
 
-def _end_call(call: Block, interrupt: Interrupt, is_complete: bool) -> None:
+def _end_call(call: Block, interrupt: Interrupt, reasons: set[str]) -> None:
     """Warn about an error of the user's listener; note a run that was not cut short."""
     if interrupt.error is not None:
         warn(
@@ -447,8 +450,8 @@ def _end_call(call: Block, interrupt: Interrupt, is_complete: bool) -> None:
             "Raise StopIteration to end it quietly.",
             BayesCFXWarning,
         )
-    is_finished = is_complete and not interrupt.is_requested
-    if is_finished and call.snapshot.run is not None:  # else the same call goes on with it
+    is_cut_short = interrupt.is_requested or not reasons.isdisjoint(CUT_SHORT)
+    if call.snapshot.run is not None and not is_cut_short:  # else the same call goes on with it
         call.evaluations.finish(call.snapshot.run)
 
 

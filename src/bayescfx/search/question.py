@@ -195,7 +195,7 @@ class Question(Account):
     @property
     def reached(self) -> bool:
         """Whether any row of `X` reaches the target."""
-        return bool(self.hits.any())
+        return bool(self.accepted(self.y).any())
 
     @property
     def best(self) -> int:
