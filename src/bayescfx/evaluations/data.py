@@ -70,7 +70,7 @@ class Evaluations:
     def open(cls, path: str | os.PathLike[str], *, model: str | None = None) -> Evaluations:
         """Return the evaluations kept in a file, which is made if there is none.
 
-        Each batch is on disk before the search goes on, so that a crash loses nothing that was
+        Each model call is on disk before the search goes on, so that a crash loses nothing that was
         scored. A file holds the rows of several models, each row once, and several processes may
         use it at the same time. Use it as a context manager, or close it.
 
@@ -218,8 +218,8 @@ class Evaluations:
     ) -> None:
         """Add rows with outputs ``(n,)``; rows that a file can't take now are kept in memory.
 
-        `faults` are the messages of outputs that are nan. `apart` marks rows whose batch failed as
-        a whole.
+        `faults` are the messages of outputs that are nan. `apart` marks rows whose model
+        call failed as a whole.
         """
         layout = self._merged(Layout.of(rows), scorer)
         if self._open is None:

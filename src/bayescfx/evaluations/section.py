@@ -29,7 +29,7 @@ class Kept(NamedTuple):
 
     output: float | None
     fault: str | None = None
-    apart: bool = False  # whether its batch failed as a whole, and the row was sent alone
+    apart: bool = False  # whether its model call failed as a whole and it was sent alone
 
 
 class Section:
@@ -200,7 +200,7 @@ class Section:
         """Add rows that are new, and the layout if it has changed, in one transaction.
 
         A part is rows and their outputs ``(n,)``, nan for a fault; optionally the message of each
-        fault, and whether the batch failed as a whole.
+        fault, and whether the model call failed as a whole.
         """
         lines = [line for part in parts for line in _lines(*part)]
         gone = "DELETE FROM evaluations WHERE model = ? AND digest = ? AND output IS NULL"

@@ -25,8 +25,6 @@ from bayescfx.space.space import Space
 
 #: Seconds for which a server is given time to answer f(query), whatever the timeout.
 LEAST_WAIT = 30
-#: Without this budget for a query, the model is not checked after its search.
-_LEAST_BUDGET_TO_CHECK = 50
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,7 +97,7 @@ def answer_block(
             on_step,
             records_errors=block.on_error == "record",
         )
-        if checks_model and not (interrupt.is_requested or block.deadline.passed):
+        if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
         fault = error
@@ -185,8 +183,8 @@ def _missing_output(question: Question) -> ModelError:
 def _plan_repeat_check(questions: Sequence[Question]) -> RepeatCheck | None:
     """Return rows to be scored again, at the expense of the first question that has rows left."""
     for question in questions:
-        has_rows = len(question.known) >= LEAST_ROWS_AFTER and len(question.y) > 0
-        is_paid = bool(question.paid) and question.left > 0
-        if has_rows and is_paid and question.budget >= _LEAST_BUDGET_TO_CHECK:
-            return plan_check_after(question, question.X[question.best])
+        if question.left > 0 and len(question.known) >= LEAST_ROWS_AFTER and len(question.y) > 0:
+            check = plan_check_after(question, question.X[question.best])
+            if check is not None:
+                return check
     return None

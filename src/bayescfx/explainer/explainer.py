@@ -246,15 +246,12 @@ class Explainer:
     ) -> Iterator[Batch]:
         """Yield the answers to queries, block by block and in order: the one loop of the library.
 
-        All queries of a table or a list are read before the model is asked anything; those of an
-        iterator of tables as they are needed. The iteration ends after a batch with a ``fault``,
-        and after an interruption.
+        The iteration ends after a ``fault`` or an interruption.
 
         Parameters
         ----------
         queries : DataFrame, array, sequence of rows, or iterator of DataFrames
-            The rows to explain. Tables of an iterator may come with the position of their first
-            row, as ``(position, table)``.
+            Tables are read as they are needed; each may come with the position of its first row.
         target : target, or sequence of targets
             One for all, or, without an iterator, one per query.
         on_error : {"raise", "record"}, default "raise"
@@ -551,16 +548,12 @@ def _read_table(call: Block, rows: Any, targets: list[Any]) -> list[Block]:
     is_table = isinstance(rows, pd.DataFrame)
     # Rules other than limits may fail for a query, and lists are not checked before.
     makes_regions = not is_table or len(limits_of(call.space)) < len(call.space.rules)
+    parts = rows.iloc if is_table else rows
     size = BLOCK if call.settings.share == "block" else 1
     blocks: list[Block] = []
     for first in range(0, len(targets), size):
         part = slice(first, first + size)
-        block = replace(
-            call,
-            first=first,
-            rows=rows.iloc[part] if is_table else rows[part],
-            targets=targets[part],
-        )
+        block = replace(call, first=first, rows=parts[part], targets=targets[part])
         encoded = block.encode()
         block = replace(block, encoded=encoded)
         if makes_regions and not encoded.errors:
@@ -642,16 +635,17 @@ def _cut(frames: Iterator[Any], size: int) -> Iterator[tuple[int, pd.DataFrame]]
 def _collect(batches: Iterator[Batch], rows: Any) -> dict[int, Explanation]:
     """Return all answers by position; an error carries those of finished blocks."""
     answers: dict[int, Explanation] = {}
-    fault: Exception | None = None
+    faults: list[Exception | None] = []
     try:
         for batch in batches:
             answers |= batch.answers
-            fault = fault or batch.fault
+            faults.append(batch.fault)
     except KeyboardInterrupt:
         if not answers:
             raise
     except Exception as error:  # workers or the store were lost
-        fault = fault or error
+        faults.append(error)
+    fault = next(filter(None, faults), None)
     if fault is None:
         return answers
     if answers:
