@@ -73,12 +73,12 @@ def explain(
         The number of different counterfactuals wanted.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
+    timeout : float, optional
+        Seconds after which the search ends with the best so far.
     evaluations : Evaluations or path, optional
         Scored rows of this model; new ones are added to them.
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
-    timeout : float, optional
-        Seconds after which the search ends with the best so far.
     on_step, on_fault, progress, run : optional
         A listener, what happens where the model fails, a progress bar, a name of the call.
 
@@ -120,13 +120,16 @@ def explain_many(
 
     Parameters
     ----------
-    model, space, evaluations
+    model : callable or object with ``predict``
         As in :func:`explain`.
     queries : DataFrame, array of shape (queries, columns), or sequence of rows
         The rows to explain; a table may be one of pandas, polars or Arrow.
+    space : Space
+        The features and what may change.
     target : target, or sequence of targets
         One for all, or one per query.
-    method, budget, n, tolerance, timeout, rng, on_step, on_fault, progress, run : optional
+    method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run : \
+optional
         As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
     n_jobs : int, optional
         The number of workers that answer blocks at the same time; -1 is one per core.
