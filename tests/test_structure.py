@@ -14,15 +14,15 @@ from tests.structure import Source, measure_source
 
 # What holds today; tighten it when a figure falls. The aims are in brackets.
 LIMITS = {  # functions, modules, frames
-    "sweep": (360, 50, 23),  # (180, 35, 14)
-    "bayes-cfx": (446, 62, 25),  # (250, 45, 17)
-    "command line": (548, 85, 25),  # (320, -, -)
-    "page": (600, 88, 25),  # (400, -, -)
+    "sweep": (330, 50, 22),  # (180, 35, 14)
+    "bayes-cfx": (417, 62, 24),  # (250, 45, 17)
+    "command line": (519, 85, 24),  # (320, -, -)
+    "page": (573, 88, 24),  # (400, -, -)
 }
 MOST_BRANCHES = 3.35  # per function (3.2)
 MOST_PACKED = 0.01  # share of assignments (0.03)
 LEAST_DOCSTRINGS = 0.18  # share of lines (0.18)
-MOST_LONG_FUNCTIONS = 2  # over 60 lines (0)
+MOST_LONG_FUNCTIONS = 0  # over 60 lines (0)
 MOST_SEARCH_LITERALS = 30  # (60)
 MOST_VARS_ASSIGNMENTS = 0  # (0)
 

@@ -79,17 +79,16 @@ def in_time(function: Callable[[], T], seconds: float) -> T:
 
 
 NEVER = Deadline()
-#: The time until which rules of a space may be tested; users' functions may be slow.
-rules_until: ContextVar[Deadline] = ContextVar("rules_until", default=NEVER)
-#: How long the current model call may take; for models that can give up.
-waiting: ContextVar[Deadline] = ContextVar("waiting", default=NEVER)
+#: When the work that is being done must stop: searches, model calls, users' rules, waiting for
+#: locks. This is the only place where it is kept.
+time_limit: ContextVar[Deadline] = ContextVar("time_limit", default=NEVER)
 
 
 @contextmanager
-def waiting_until(deadline: Deadline, least: float = 0.0) -> Iterator[None]:
-    """Limit model calls in this block to the deadline, or to `least` seconds if that is later."""
-    token = waiting.set(Deadline(max(deadline.at, time.monotonic() + least)))
+def limited_to(deadline: Deadline, least: float = 0.0) -> Iterator[None]:
+    """Limit work in this block to the deadline, or to `least` seconds if that is later."""
+    token = time_limit.set(Deadline(max(deadline.at, time.monotonic() + least)))
     try:
         yield
     finally:
-        waiting.reset(token)
+        time_limit.reset(token)

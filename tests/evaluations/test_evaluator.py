@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Real
-from bayescfx.deadline import Deadline
+from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import EvaluationsError, ModelError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
@@ -148,7 +148,7 @@ def test_the_budget_cuts_a_batch_and_keeps_what_was_scored() -> None:
     account.evaluate(codes(1))
     with pytest.raises(Stop) as caught:
         account.evaluate(codes(1, 2, 3, 4, 5))
-    assert caught.value.reason == "budget"
+    assert caught.value.stopped == "budget"
     assert caught.value.y[:3].tolist() == [1.25, 2.25, 3.25]
     assert np.isnan(caught.value.y[3:]).all()
     assert model.calls == [[1], [2, 3]]
@@ -169,11 +169,11 @@ def test_after_the_deadline_only_known_rows_are_answered() -> None:
     evaluator = Evaluator(as_model(model), SCHEMA, Evaluations())
     account = Account(evaluator, below(), 10)
     account.evaluate(codes(1))
-    evaluator.deadline = Deadline.after(0)
-    assert account.evaluate(codes(1)).tolist() == [1.25]
-    with pytest.raises(Stop) as caught:
-        account.evaluate(codes(1, 2))
-    assert caught.value.reason == "timeout"
+    with limited_to(Deadline.after(0)):
+        assert account.evaluate(codes(1)).tolist() == [1.25]
+        with pytest.raises(Stop) as caught:
+            account.evaluate(codes(1, 2))
+    assert caught.value.stopped == "timeout"
     assert caught.value.y[0] == 1.25
     assert model.rows == 1
 
@@ -252,7 +252,7 @@ def test_the_search_for_the_failing_row_stays_within_the_budget() -> None:
     account = start(model, budget=5, on_fault="skip")
     with pytest.raises(Stop) as caught:
         account.evaluate(codes(4, 5, 6))
-    assert caught.value.reason == "budget"
+    assert caught.value.stopped == "budget"
     assert caught.value.y[0] == 4.25
     assert model.rows == account.spent == 5
 

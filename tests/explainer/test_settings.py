@@ -359,3 +359,18 @@ def test_defaults_of_an_explainer_are_replaced_by_a_call() -> None:
     assert explainer.explain(ZERO, 40.0, rng=0, budget=3).n_evaluations == 3
     with pytest.raises(cfx.SettingsError, match="there is no setting 'bugdet'"):
         explainer.explain(ZERO, 40.0, bugdet=3)  # type: ignore[call-arg]  # what is tested
+
+
+def test_a_row_by_hand_takes_no_setting_of_a_search() -> None:
+    explainer = cfx.Explainer(plane, cube(), budget=7)
+    assert not explainer.what_if(ZERO, {"a": 0.62}, 1.2).reached
+    assert explainer.what_if(ZERO, {"a": 0.62}, 1.2, tolerance=0.1).reached
+    for options in ({"budget": 3}, {"tolerance": 0.1, "rng": 0}):
+        name = [*options][-1]
+        message = f"the setting {name!r} has no effect here; only 'tolerance' may be given"
+        with pytest.raises(cfx.SettingsError, match=message):
+            explainer.what_if(ZERO, {"a": 1.0}, 1.0, **options)
+        with pytest.raises(cfx.SettingsError, match=message):
+            explainer.assess(ZERO, [[1.0, 0.0, 0.0]], 1.0, **options)
+    with pytest.raises(cfx.SettingsError, match="there is no setting 'tollerance'"):
+        explainer.what_if(ZERO, {"a": 1.0}, 1.0, tollerance=0.1)

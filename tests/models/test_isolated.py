@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.deadline import Deadline, waiting
+from bayescfx.deadline import Deadline, time_limit
 from bayescfx.errors import OutOfTime
 from bayescfx.models import isolated as module
 from bayescfx.models.isolated import Isolated, isolated
@@ -167,7 +167,7 @@ def test_the_time_of_a_search_ends_the_waiting_for_a_process(most: float | None)
         answer = cfx.explain(model, ZERO, cube(), cfx.at_least(1.2), budget=25, rng=0, timeout=1.0)
     assert answer.stopped == "timeout"
     assert time.monotonic() - start < 30
-    before = waiting.set(Deadline.after(0.5))
+    before = time_limit.set(Deadline.after(0.5))
     try:
         with (
             isolated(tiring, timeout=most) as model,
@@ -177,7 +177,7 @@ def test_the_time_of_a_search_ends_the_waiting_for_a_process(most: float | None)
         ):
             model(np.ones((1, 3)))
     finally:
-        waiting.reset(before)
+        time_limit.reset(before)
 
 
 def test_frames_estimators_and_model_attributes_pass_through() -> None:

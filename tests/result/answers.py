@@ -13,7 +13,7 @@ from bayescfx.arrays import Array
 from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import row_of, rows_of
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Account, Evaluator
+from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.explainer.report import AnswerRow, counterfactuals
 from bayescfx.models.model import as_model
 from bayescfx.potentials import decrease
@@ -60,12 +60,12 @@ def ask(
     region = space.around(FRAME.iloc[0] if query is None else query)
     asked_target = as_target(decrease(by=40) if target is None else target)
     evaluator = Evaluator(as_model(f), region.schema, Evaluations())
-    account = Account(evaluator, region, 60)
-    output = float(account.evaluate(region.query[None])[0])
     rng = np.random.default_rng(0)
-    question = Question(account, output, asked_target, rng)
+    question = Question(evaluator, region, 60, rng)
+    output = float(question.evaluate(region.query[None])[0])
+    question.begin(asked_target, output)
     single = replace(region, max_changes=1)
-    account.evaluate(np.concatenate([sample(region, 30, rng), sample(single, 10, rng)]))
+    question.evaluate(np.concatenate([sample(region, 30, rng), sample(single, 10, rng)]))
     X, y = question.X, question.y
     best = np.argsort(-question.score(y), kind="stable")[:n]
     rows, layout = rows_of(region.rows(np.vstack([region.query, X[best]]))), region.schema.layout
@@ -82,9 +82,9 @@ def ask(
         counterfactuals=counterfactuals(question, X[best], y[best], lines),
         stopped="budget",
         reachable=(float(y.min()), float(y.max())),
-        trace=np.maximum.accumulate(question.score(evaluator.known.outputs[account.paid])),
+        trace=np.maximum.accumulate(question.score(evaluator.known.outputs[question.paid])),
         evaluations=evaluator.evaluations,
-        n_evaluations=account.spent,
+        n_evaluations=question.spent,
         space=space,
         layout=layout,
         seed=0,

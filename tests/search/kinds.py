@@ -11,10 +11,9 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Ordinal, Real
-from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
+from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
 from bayescfx.models.model import Model
 from bayescfx.potentials import Target, increase
 from bayescfx.search.question import Question, Search
@@ -134,18 +133,15 @@ def ask(
     weight: float = 0.0,
     seed: int = 0,
     n: int = 1,
-    deadline: Deadline = NEVER,
     on_fault: OnFault = "raise",
 ) -> tuple[Question, Recorder]:
     """Return a question with f(query) evaluated, and the model that records it."""
     region = kind.space.cost(weight=weight).around(kind.query)
     model = Recorder(kind.model)
     evaluator = Evaluator(Model(model), region.schema, Evaluations(), on_fault=on_fault)
-    evaluator.deadline = deadline
-    account = Account(evaluator, region, budget)
-    output = float(account.evaluate(region.query[None, :])[0])
-    rng = np.random.default_rng(seed)
-    return Question(account, output, kind.target, rng, deadline, n), model
+    question = Question(evaluator, region, budget, np.random.default_rng(seed), n=n)
+    question.begin(kind.target, float(question.evaluate(region.query[None, :])[0]))
+    return question, model
 
 
 def finish(search: Search, question: Question) -> str:
@@ -153,6 +149,6 @@ def finish(search: Search, question: Question) -> str:
     try:
         return drive(search, question)
     except Stop as stop:
-        return stop.reason
+        return stop.stopped
     except OutOfTime:
         return "timeout"

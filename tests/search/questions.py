@@ -11,10 +11,10 @@ import pandas as pd
 from bayescfx.data import Real
 from bayescfx.deadline import NEVER
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Account, Evaluator
+from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.models.model import Link, Model
 from bayescfx.potentials.targets import as_target
-from bayescfx.search.question import Ending, Question, RoundSearch, Search
+from bayescfx.search.question import Question, RoundSearch, Search, Stopped
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
@@ -40,15 +40,17 @@ def asked(
 ) -> Question:
     """Return a question whose region is known at the query and at some random rows."""
     region = space.around(query)
-    account = Account(Evaluator(Model(f, link=link), region.schema, Evaluations()), region, budget)
-    output = float(account.evaluate(region.query[None])[0])
     rng = np.random.default_rng(1)
+    evaluator = Evaluator(Model(f, link=link), region.schema, Evaluations())
+    question = Question(evaluator, region, budget, rng)
+    output = float(question.evaluate(region.query[None])[0])
     if rows:
-        account.evaluate(sample(region, rows, rng))
-    return Question(account, output, as_target(target), rng)
+        question.evaluate(sample(region, rows, rng))
+    question.begin(as_target(target), output)
+    return question
 
 
-def drive(search: Search, question: Question) -> Ending:
+def drive(search: Search, question: Question) -> Stopped:
     """Run a search alone."""
     if not isinstance(search, RoundSearch):
         return search.run(question)
@@ -56,10 +58,10 @@ def drive(search: Search, question: Question) -> Ending:
     try:
         X = next(rounds)
         while True:
-            X = rounds.send(question.account.evaluate(X))
+            X = rounds.send(question.evaluate(X))
     except StopIteration as end:
-        ending: Ending = end.value
-        return ending
+        stopped: Stopped = end.value
+        return stopped
 
 
 def believed(question: Question) -> Surrogate:

@@ -13,7 +13,7 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.data import Integer
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
+from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
 from bayescfx.models.model import Link, Model
 from bayescfx.potentials import increase
 from bayescfx.search import bayes
@@ -59,17 +59,16 @@ def ask(
     recorder = Recorder(model)
     store = Evaluations() if known is None else known
     evaluator = Evaluator(Model(recorder, link=link), region.schema, store, on_fault=on_fault)
-    account = Account(evaluator, region, budget)
-    output = float(account.evaluate(region.query[None])[0])
-    target = increase(by=by)
-    return Question(account, output, target, np.random.default_rng(seed), n=n), recorder
+    question = Question(evaluator, region, budget, np.random.default_rng(seed), n=n)
+    question.begin(increase(by=by), float(question.evaluate(region.query[None])[0]))
+    return question, recorder
 
 
 def finish(question: Question, search: BayesCFX | None = None) -> str:
     try:
         return drive(BayesCFX() if search is None else search, question)
     except Stop as stop:
-        return stop.reason
+        return stop.stopped
 
 
 def cheapest(question: Question) -> float:
@@ -131,7 +130,7 @@ def test_after_the_first_hit_every_row_is_nearer() -> None:
         if reached and len(X) == 1:
             assert question.region.distance(X)[0] < bar + 1e-12
         try:
-            X = rounds.send(question.account.evaluate(X))
+            X = rounds.send(question.evaluate(X))
         except (StopIteration, Stop):
             break
 
@@ -238,7 +237,7 @@ def test_several_answers_change_different_features(weight: float | None) -> None
 def test_with_the_cost_switched_off_several_answers_end_the_search() -> None:
     question, _ = ask(weight=0.0, by=0.4, n=3, budget=80)
     assert finish(question) == "converged"
-    assert question.account.spent < 80
+    assert question.spent < 80
 
 
 # ── scored rows ──
@@ -324,10 +323,10 @@ def test_the_number_of_starts_is_a_setting() -> None:
 def test_give_up_is_a_setting() -> None:
     hopeless, _ = ask(by=50.0, budget=40)
     assert finish(hopeless) == "unreachable"
-    assert hopeless.account.spent < 40
+    assert hopeless.spent < 40
     stubborn, _ = ask(by=50.0, budget=40)
     assert finish(stubborn, BayesCFX(give_up=False)) == "budget"
-    assert stubborn.account.spent == 40
+    assert stubborn.spent == 40
 
 
 @pytest.mark.parametrize(

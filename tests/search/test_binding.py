@@ -90,9 +90,7 @@ def test_levels_left_out_are_named() -> None:
     question = asked(
         space.between({"job": ["clerk", "cook"]}), 20.0, f=f, query={"a": 0.5, "job": "clerk"}
     )
-    Account(question.account.evaluator, wide, 20).evaluate(
-        sample(wide, 20, np.random.default_rng(3))
-    )
+    Account(question.evaluator, wide, 20).evaluate(sample(wide, 20, np.random.default_rng(3)))
     assert judge(question).binding[0] == "limit on 'job' (only 'clerk', 'cook')"
 
 
@@ -229,9 +227,7 @@ def test_a_fixed_feature_binds_if_other_questions_moved_it() -> None:
     free = Space(UNIT).around(MIDDLE)
     question = asked(Space(UNIT).fix("c"), 8.0)
     assert "'c' being fixed" not in judge(question).binding  # nothing is known of its effect
-    Account(question.account.evaluator, free, 40).evaluate(
-        sample(free, 40, np.random.default_rng(3))
-    )
+    Account(question.evaluator, free, 40).evaluate(sample(free, 40, np.random.default_rng(3)))
     assert judge(question).binding[0] == "'c' being fixed"
 
 

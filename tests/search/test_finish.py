@@ -11,7 +11,7 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Real
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
+from bayescfx.evaluations.evaluator import Evaluator, Stop
 from bayescfx.models.model import Model
 from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
@@ -39,16 +39,17 @@ def ask(
     f: Any, space: Space, query: Any, target: Target, *, budget: int, n: int = 1, seed: int = 0
 ) -> Question:
     region = space.around(query)
-    account = Account(Evaluator(Model(f), region.schema, Evaluations()), region, budget)
-    output = float(account.evaluate(region.query[None])[0])
-    return Question(account, output, target, np.random.default_rng(seed), n=n)
+    evaluator = Evaluator(Model(f), region.schema, Evaluations())
+    question = Question(evaluator, region, budget, np.random.default_rng(seed), n=n)
+    question.begin(target, float(question.evaluate(region.query[None])[0]))
+    return question
 
 
 def run_to_end(question: Question) -> str:
     try:
         return drive(BayesCFX(), question)
     except Stop as stop:
-        return stop.reason
+        return stop.stopped
 
 
 def answers(question: Question) -> Array:
@@ -77,7 +78,7 @@ def test_changes_are_halved_from_the_last_miss_on() -> None:
     question = mixed(lambda r: 4.0 * (r["a"] > 0.85))
     x = np.array([[0.9, 5.0, 0.0]])
     assert halve(question, x).tolist() == [[0.7, 5.0, 0.0]]
-    question.account.evaluate(np.array([[0.7, 5.0, 0.0]]))
+    question.evaluate(np.array([[0.7, 5.0, 0.0]]))
     assert halve(question, x) == pytest.approx(np.array([[0.8, 5.0, 0.0]]))
 
 
@@ -118,12 +119,12 @@ def test_features_that_move_together_are_tried_together() -> None:
 
 def test_needless_changes_are_taken_back() -> None:
     question = mixed(lambda r: 1.0 * (r["a"] > 0.8))
-    question.account.evaluate(np.array([[0.95, 8.0, 2.0]]))
+    question.evaluate(np.array([[0.95, 8.0, 2.0]]))
     for X in (rounds := finish(question, 40)):
-        y = question.account.evaluate(X)
+        y = question.evaluate(X)
         while True:
             try:
-                y = question.account.evaluate(rounds.send(y))
+                y = question.evaluate(rounds.send(y))
             except StopIteration:
                 break
     (x,) = answers(question)
@@ -140,7 +141,7 @@ def test_a_row_is_tried_only_if_it_can_be_settled() -> None:
 def test_an_answer_with_a_needless_change_is_not_returned() -> None:
     question = mixed(lambda r: 1.0 * (r["a"] > 0.55), n=3)
     X = np.array([[0.9, 5.0, 0.0], [0.9, 9.0, 0.0], [0.56, 9.0, 1.0]])
-    question.account.evaluate(X)
+    question.evaluate(X)
     assert needless(question.region, X, X[1])
     assert not needless(question.region, X, X[2])  # as far as is known
     assert {tuple(x) for x in answers(question).tolist()} == {tuple(X[0]), tuple(X[2])}
@@ -149,7 +150,7 @@ def test_an_answer_with_a_needless_change_is_not_returned() -> None:
 def test_a_nearly_equal_answer_with_a_needless_change_does_not_replace_one_without() -> None:
     question = mixed(lambda r: 1.0 * (r["a"] > 0.8), n=3)
     X = np.array([[0.82, 5.0, 0.0], [0.82, 9.0, 0.0], [0.825, 9.0, 0.0]])
-    question.account.evaluate(X)
+    question.evaluate(X)
     assert not any(needless(question.region, X, x) for x in answers(question))
 
 
@@ -159,10 +160,10 @@ def test_a_batch_leaves_enough_rows_to_settle_its_hits() -> None:
     question = ask(
         lambda r: r[names].sum(axis=1), space, dict.fromkeys(names, 0.0), at_least(1.5), budget=99
     )
-    question.account.evaluate(np.array([[0.4, 0.4, 0.4, 0.4]]))
+    question.evaluate(np.array([[0.4, 0.4, 0.4, 0.4]]))
     rounds = finish(question, 13, batch=50)
     assert len(next(rounds)) == 4  # each change taken back
-    question.account.evaluate(take_back(question.region, answers(question)))
+    question.evaluate(take_back(question.region, answers(question)))
     tried = rounds.send(np.empty(4))
     assert 4 + len(tried) + n_to_settle(question.region, tried).max() <= 13
 

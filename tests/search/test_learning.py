@@ -31,9 +31,10 @@ def question_after(rows: pd.DataFrame, target: float = 4.5, n: int = 1) -> Quest
     """Return a question that begins after some rows were scored."""
     region = Space(UNIT).around(MIDDLE)
     store = Evaluations(rows, np.asarray(plane(rows)))
-    account = Account(Evaluator(Model(plane), region.schema, store), region, 80)
-    output = float(account.evaluate(region.query[None])[0])
-    return Question(account, output, at_least(target), np.random.default_rng(1), n=n)
+    evaluator = Evaluator(Model(plane), region.schema, store)
+    question = Question(evaluator, region, 80, np.random.default_rng(1), n=n)
+    question.begin(at_least(target), float(question.evaluate(region.query[None])[0]))
+    return question
 
 
 def inside(question: Question) -> Indices:
@@ -44,7 +45,7 @@ def counted(question: Question) -> Indices:
     """Return the positions of all scored rows in the region, from scratch."""
     places = np.arange(len(question.known))
     X, y = question.known.take(places)
-    return places[question.account.scored(places, X, y) & question.region.contains(X)]
+    return places[question.scored(places, X, y) & question.region.contains(X)]
 
 
 def test_all_of_few_scored_rows_are_used() -> None:
@@ -52,7 +53,7 @@ def test_all_of_few_scored_rows_are_used() -> None:
     for seed in range(1, 4):
         assert inside(question).tolist() == counted(question).tolist()
         assert len(question.lessons()[1]) == len(question.known)
-        question.account.evaluate(known_rows(7, seed).to_numpy())
+        question.evaluate(known_rows(7, seed).to_numpy())
     assert len(question.X) == 301 + 2 * 7 + 7
 
 
@@ -76,13 +77,13 @@ def test_own_rows_are_never_dropped_and_requested_rows_return() -> None:
     places = inside(question)
     dropped = np.setdiff1d(np.arange(20_000), places)[:5]
     assert len(dropped) == 5
-    spent = question.account.spent
-    question.account.evaluate(rows.to_numpy()[dropped])
-    assert question.account.spent == spent
+    spent = question.spent
+    question.evaluate(rows.to_numpy()[dropped])
+    assert question.spent == spent
     assert np.isin(dropped, inside(question)).all()
     mine = known_rows(30, seed=9).to_numpy()
-    question.account.evaluate(mine)
-    other = Account(question.account.evaluator, question.region, 5000)
+    question.evaluate(mine)
+    other = Account(question.evaluator, question.region, 5000)
     other.evaluate(known_rows(2000, seed=5).to_numpy())
     kept = {row.tobytes() for row in question.X}
     assert len(kept) <= 450 + 36
@@ -245,7 +246,7 @@ def test_a_question_can_postpone_the_rows_of_other_questions() -> None:
     question = question_after(known_rows(20))
     before = len(question.X)
     question.inside.is_own_only = True
-    other = Account(question.account.evaluator, question.region, 5000)
+    other = Account(question.evaluator, question.region, 5000)
     other.evaluate(known_rows(30, 5).to_numpy())
     mine = known_rows(3, 6).to_numpy()
     question.evaluate(mine)

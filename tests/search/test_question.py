@@ -9,7 +9,7 @@ import pytest
 
 from bayescfx.data import Real
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Account, Evaluator
+from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.models.model import Link, Model
 from bayescfx.potentials import Logit, Target, at_least, decrease, increase
 from bayescfx.search.question import Question, misses
@@ -20,8 +20,10 @@ REGION = Space({"a": Real(0.0, 1.0)}).around({"a": 0.5})
 
 def asked_of(output: float, target: Target, link: Link | None = None) -> Question:
     model = Model(lambda rows: rows["a"], link=link)
-    account = Account(Evaluator(model, REGION.schema, Evaluations()), REGION, budget=1)
-    return Question(account, output, target, np.random.default_rng(0))
+    evaluator = Evaluator(model, REGION.schema, Evaluations())
+    question = Question(evaluator, REGION, 1, np.random.default_rng(0))
+    question.begin(target, output)
+    return question
 
 
 def problem(output: float, by: float, link: Link | None = None) -> Question:

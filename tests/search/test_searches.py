@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
-from bayescfx.deadline import Deadline
+from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import SpaceError
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
@@ -50,7 +50,7 @@ class Run:
 def run(method: str, kind: str, *, weight: float = 0.0, seed: int = 0) -> Run:
     question, model = ask(KINDS[kind], STEPS[method], weight=weight, seed=seed)
     ending = finish(METHODS[method], question)
-    return Run(ending, question.account.spent, model.rows, question.score(question.y))
+    return Run(ending, question.spent, model.rows, question.score(question.y))
 
 
 # ── what all keep to ──
@@ -82,7 +82,7 @@ def test_the_budget_is_spent_to_the_last_row_or_the_search_has_ended(
 def test_a_small_budget_is_never_exceeded(method: str, kind: str, budget: int) -> None:
     question, model = ask(KINDS[kind], budget, weight=0.1)
     ending = finish(METHODS[method], question)
-    assert len(model.rows) == question.account.spent == budget
+    assert len(model.rows) == question.spent == budget
     assert ending == "budget"
 
 
@@ -125,10 +125,8 @@ def test_nothing_that_was_given_is_changed(method: str, kind: str) -> None:
 @every_pair
 def test_nothing_is_evaluated_after_the_deadline(method: str, kind: str) -> None:
     question, model = ask(KINDS[kind], 100, weight=0.1)
-    late = Deadline(at=0.0)
-    question.account.evaluator.deadline = late
-    question.deadline = late
-    assert finish(METHODS[method], question) == "timeout"
+    with limited_to(Deadline(at=0.0)):
+        assert finish(METHODS[method], question) == "timeout"
     assert len(model.calls) == 1
 
 
@@ -144,8 +142,9 @@ def test_a_search_ends_when_time_runs_out_on_the_way(
         clock[0] += 1.0
         return given.model(rows)
 
-    question, model = ask(replace(given, model=slow), 100_000, weight=0.1, deadline=Deadline(4.5))
-    assert finish(METHODS[method], question) == "timeout"
+    question, model = ask(replace(given, model=slow), 100_000, weight=0.1)
+    with limited_to(Deadline(4.5)):
+        assert finish(METHODS[method], question) == "timeout"
     assert len(model.calls) == 5
 
 

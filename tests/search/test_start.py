@@ -65,7 +65,7 @@ def mixed_question(weight: float | None) -> Question:
         {"a": 0.3, "b": 5, "c": "x", "h": 7},
         weight=weight,
     )
-    question.account.evaluate(sample(question.region, 10, np.random.default_rng(0)))
+    question.evaluate(sample(question.region, 10, np.random.default_rng(0)))
     return question
 
 

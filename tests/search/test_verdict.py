@@ -100,7 +100,7 @@ def test_the_probability_follows_the_rule_of_succession(rows: int, least: float)
 
 def test_a_reached_target_is_certain_and_nothing_binds() -> None:
     question = asked(Space(UNIT), 3.3)
-    question.account.evaluate(np.array([[0.8, 0.5, 0.5, 0.5]]))
+    question.evaluate(np.array([[0.8, 0.5, 0.5, 0.5]]))
     assert judge(question) == Verdict(Conclusion.REACHED, 1.0, ())
 
 
@@ -113,9 +113,9 @@ def test_a_fully_scored_finite_region_has_probability_zero() -> None:
     question = asked(space, 27.0, f=f, query={"a": "x", "b": 0}, rows=0)
     half = question.region.enumerate(100)
     assert half is not None
-    question.account.evaluate(half[::2])
+    question.evaluate(half[::2])
     assert probability(question) > 0.01
-    question.account.evaluate(half)
+    question.evaluate(half)
     verdict = judge(question)
     assert (verdict.conclusion, verdict.probability) == (Conclusion.IMPOSSIBLE, 0.0)
 
@@ -127,7 +127,7 @@ def test_outputs_between_rows_of_a_finite_region_are_not_reachable() -> None:
         return 10.0 * frame["a"]
 
     question = asked(space, 95.0, f=f, query={"a": 0}, rows=0)
-    question.account.evaluate(np.array([[5.0], [8.0], [9.0], [10.0], [11.0], [15.0], [20.0]]))
+    question.evaluate(np.array([[5.0], [8.0], [9.0], [10.0], [11.0], [15.0], [20.0]]))
     assert improbable(question)
 
 
@@ -151,9 +151,9 @@ def test_targets_on_a_probability_are_judged_on_log_odds() -> None:
 
 def test_judging_does_not_change_the_question() -> None:
     question = asked(Space(UNIT), 8.0)
-    before = question.rng.bit_generator.state, question.account.spent
+    before = question.rng.bit_generator.state, question.spent
     assert judge(question) == judge(question)
-    assert (question.rng.bit_generator.state, question.account.spent) == before
+    assert (question.rng.bit_generator.state, question.spent) == before
 
 
 def test_deviations_are_widened_where_the_surrogate_was_overconfident() -> None:
@@ -176,15 +176,15 @@ def first_doubt(question: Question, rows: Array) -> int | None:
     watch = Watch(question)
     surrogate = None
     for row in rows:
-        question.account.evaluate(row[None])
-        if question.reached or question.account.left < 10:
+        question.evaluate(row[None])
+        if question.reached or question.left < 10:
             return None
         surrogate = fit_surrogate(
             SurrogateSettings(), question.region, question.X, question.y, surrogate, NEVER
         )
         if watch.look(surrogate) is Outlook.OUT_OF_REACH:
-            return question.account.spent
-        question.account.evaluate(watch.probe())
+            return question.spent
+        question.evaluate(watch.probe())
     return None
 
 
@@ -219,7 +219,7 @@ def test_a_probe_lies_away_from_scored_rows() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).random((60, 4)), columns=list("abcd"))
     question = asked(Space.from_data(frame), 8.0, f=hill, query=dict.fromkeys("abcd", 0.2), rows=0)
     near = question.region.query + np.random.default_rng(1).uniform(-0.1, 0.1, (30, 4))
-    question.account.evaluate(project(question.region, near))
+    question.evaluate(project(question.region, near))
     rows = probe_rows(believed(question), question, 1, np.random.default_rng(0), 8)
     assert len(rows) == 8
     assert (rows[:, 0] > 0.6).any()
@@ -241,7 +241,7 @@ def test_a_probe_takes_an_eighth_of_the_budget_at_most_and_comes_once() -> None:
         question = asked(Space(UNIT), 9.0, rows=0, budget=budget)
         watch, probed = Watch(question), []
         for row in sample(question.region, budget - 10, np.random.default_rng(2)):
-            question.account.evaluate(row[None])
+            question.evaluate(row[None])
             watch.look(believed(question))
             probed.append(len(watch.probe()))
         assert sum(n > 0 for n in probed) == 1
@@ -253,7 +253,7 @@ def test_the_last_look_needs_less_evidence() -> None:
     assert Watch(question).look(believed(question), is_last=True) is Outlook.OPEN  # without a probe
     watch = Watch(question)
     watch.look(believed(question))
-    question.account.evaluate(watch.probe())
+    question.evaluate(watch.probe())
     assert watch.look(believed(question)) is Outlook.DOUBTFUL  # once is not twice
     assert watch.look(believed(question), is_last=True) is Outlook.OUT_OF_REACH
 
@@ -269,7 +269,7 @@ def test_a_target_within_past_errors_is_not_given_up(
     for question, given_up in ((smooth, True), (odd, False)):
         watch = Watch(question)
         watch.look(believed(question))
-        question.account.evaluate(watch.probe())
+        question.evaluate(watch.probe())
         outlook = watch.look(believed(question), is_last=True)
         assert (outlook is Outlook.OUT_OF_REACH) == given_up
 
@@ -418,7 +418,7 @@ def test_any_space_can_be_judged(seed: int) -> None:
     except InfeasibleError:
         return
     question = asked(case.space, 100.0, f=f, query=case.query, rows=0)
-    question.account.evaluate(drawn)
+    question.evaluate(drawn)
     verdict = judge(question)
     assert verdict.probability is None or 0.0 <= verdict.probability <= 1.0
     assert len(verdict.binding) <= 3

@@ -219,12 +219,12 @@ def test_a_run_is_certified_from_what_it_evaluated(gradient: Any) -> None:
     question, _ = ask(SMOOTH, 200)
     search = ProjectedGradient(gradient=gradient)
     visits = list(search.visits(question))
-    spent = question.account.spent
+    spent = question.spent
     found = certify_run(search, question, visits, lipschitz=100.0)
     assert isinstance(found, LocalOptimum)
     assert found.residual == visits[-1].residual <= search.tolerance
     np.testing.assert_allclose(found.point * [1.0, 10.0], visits[-1].point)
-    assert question.account.spent == spent
+    assert question.spent == spent
 
 
 def test_an_unfinished_run_is_not_certified_but_may_betray_the_model() -> None:
@@ -261,7 +261,7 @@ def test_a_certificate_is_charged_for_rows_that_are_new() -> None:
     question, _ = ask(SMOOTH, 200)
     search = ProjectedGradient(gradient=smooth_slope, step=0.01, iterations=3, restarts=0)
     visits = list(search.visits(question))
-    question.account.budget = question.account.spent
+    question.budget = question.spent
     with pytest.raises(Stop):
         certify_run(search, question, visits, lipschitz=100.0)
 

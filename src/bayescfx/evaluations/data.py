@@ -18,7 +18,6 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check
 from bayescfx.data.tables import Layout, Row, Rows, as_frame, free_name, rows_of
-from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import InMemory, Packed, joined
@@ -71,7 +70,7 @@ class Evaluations:
     def open(cls, path: str | os.PathLike[str], *, model: str | None = None) -> Evaluations:
         """Return the evaluations kept in a file, which is made if there is none.
 
-        Each batch is on disk before the search goes on, so that a crash loses nothing that was
+        Each model call is on disk before the search goes on, so that a crash loses nothing that was
         scored. A file holds the rows of several models, each row once, and several processes may
         use it at the same time. Use it as a context manager, or close it.
 
@@ -216,19 +215,18 @@ class Evaluations:
         scorer: object = None,
         faults: Sequence[str | None] | None = None,
         apart: bool = False,
-        until: Deadline = NEVER,
     ) -> None:
         """Add rows with outputs ``(n,)``; rows that a file can't take now are kept in memory.
 
-        `faults` are the messages of outputs that are nan. `apart` marks rows whose batch failed as
-        a whole. A lock of another process is waited for `until` a deadline.
+        `faults` are the messages of outputs that are nan. `apart` marks rows whose model
+        call failed as a whole.
         """
         layout = self._merged(Layout.of(rows), scorer)
         if self._open is None:
             self._memory.add(rows, y)
         else:
             try:
-                self._open.write([*self._memory.parts(), (rows, y, faults, apart)], layout, until)
+                self._open.write([*self._memory.parts(), (rows, y, faults, apart)], layout)
                 self._memory.clear()
             except Unwritten:
                 self._memory.add(rows, y)
@@ -247,8 +245,12 @@ class Evaluations:
     def _merged(self, new: Layout, scorer: object) -> Layout:
         """Return a layout for all rows; note the model that scored the new ones."""
         known = self._layout or self.layout
-        self.scorer = scorer if known is None or self.scorer is scorer else None
-        return (known or new) if known in (None, new) else merged(known, new)
+        if known is None:
+            self.scorer = scorer
+            return new
+        if self.scorer is not scorer:
+            self.scorer = None
+        return known if known == new else merged(known, new)
 
     def find(self, rows: Rows) -> dict[int, Kept]:
         """Return what the file has of some rows, by position."""
@@ -281,12 +283,7 @@ class Evaluations:
         """Whether a name or a fingerprint shows that rows in the file are this model's."""
         return self._is_named_by_user if self._section is None else self._section.is_identified
 
-    def begin(
-        self,
-        run: str | None = None,
-        key: Callable[[], str] | None = None,
-        until: Deadline = NEVER,
-    ) -> Snapshot:
+    def begin(self, run: str | None = None, key: Callable[[], str] | None = None) -> Snapshot:
         """Return the evaluations that a call starts from.
 
         With a file and a `key`, a digest of the questions: those known when the run of this name,
@@ -294,7 +291,7 @@ class Evaluations:
         """
         if self._open is None or key is None:
             return Snapshot(*self._all())
-        number, mark, seed, resumed = self._open.begin(run, key(), until)
+        number, mark, seed, resumed = self._open.begin(run, key())
         return Snapshot(*self._all(mark), number, seed, resumed)
 
     def finish(self, run: int) -> None:

@@ -1,14 +1,15 @@
 """The evaluator scores rows, counts them against budgets, and records them.
 
 An :class:`Evaluator` stands between searches and the model. It works on codes, sends only rows that
-have not been scored, in one model call per batch, and counts every row against the budget of the
-question that asked for it, which has an :class:`Account`.
+have not been scored, in one model call, and counts every row against the budget of the question
+that asked for it. To the evaluator a question is an :class:`Account`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import Rows, pick
-from bayescfx.deadline import NEVER, Deadline
+from bayescfx.deadline import time_limit
 from bayescfx.errors import EvaluationsError, OutOfTime, attach
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.known import Known, Snapshot, mark
@@ -25,13 +26,19 @@ from bayescfx.models.identity import ModelIdentity
 from bayescfx.models.model import Model
 from bayescfx.space.region import Region
 
-Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
-#: How a search may end on its own, and why one has ended.
-Ending: TypeAlias = Literal[
-    "nothing nearer expected", "budget", "exhausted", "unreachable", "converged"
+#: Why a search has stopped.
+Stopped: TypeAlias = Literal[
+    "nothing nearer expected",
+    "budget",
+    "exhausted",
+    "unreachable",
+    "converged",
+    "timeout",
+    "interrupted",
+    "fault",
+    "already met",
 ]
-Stopped: TypeAlias = Literal[Ending, "timeout", "interrupted", "fault", "already met"]
 
 
 class Stop(Exception):
@@ -39,15 +46,15 @@ class Stop(Exception):
 
     Parameters
     ----------
-    reason : str
+    stopped : str
         ``"budget"`` or ``"timeout"``.
     y : ndarray of shape (n,)
         The outputs; nan for rows that were not scored.
     """
 
-    def __init__(self, reason: Reason, y: Array) -> None:
-        super().__init__(f"stopped by the {reason}")
-        self.reason = reason
+    def __init__(self, stopped: Stopped, y: Array) -> None:
+        super().__init__(f"stopped by the {stopped}")
+        self.stopped: Stopped = stopped
         self.y = y
 
 
@@ -56,11 +63,11 @@ class Scores:
     """The outputs for one question's request."""
 
     y: Array  # (n,), nan for a fault and for a row that was not scored
-    stopped: Reason | None  # why some rows were not scored
+    stopped: Stopped | None  # "budget" or "timeout" if some rows were not scored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Batch:
+class _NewRows:
     """Rows that have not been scored, with the account charged for each."""
 
     X: Array
@@ -68,9 +75,9 @@ class _Batch:
     rows: Rows
     payers: list[Account]
 
-    def take(self, chosen: Sequence[int]) -> _Batch:
+    def take(self, chosen: Sequence[int]) -> _NewRows:
         """Return some of the rows."""
-        return _Batch(
+        return _NewRows(
             X=self.X[chosen],
             keys=[self.keys[i] for i in chosen],
             rows=pick(self.rows, np.array(chosen)),
@@ -98,12 +105,12 @@ class Evaluator:
 
     Attributes
     ----------
-    deadline : Deadline
-        No model call starts after it.
     faults : list of str
         The messages of skipped faults.
     known : Known
         All scored rows as codes.
+    queries : list of Own
+        The queries of all accounts.
     """
 
     def __init__(
@@ -121,34 +128,28 @@ class Evaluator:
         self.model = model
         self.evaluations = evaluations
         self.on_fault: OnFault = on_fault
-        self.deadline: Deadline = NEVER
         self.faults: list[str] = []
         self.known = Known(len(schema.names), snapshot.known(schema, faults=on_fault == "skip"))
+        self.queries: list[Own] = []
         self._schema = schema
-        self._queries: list[Own] = []  # one per account
-        self._all_queries: Own | None = None  # the same as one table
+        self._all_queries: Own | None = None  # the queries as one table
         # Rows added to a file meanwhile are this model's if its name or content says so, or if the
         # run is resumed.
         self._reads_file = snapshot.resumed or evaluations.is_identified
         self._must_verify_file = not evaluations.is_identified
 
-    def join(self, query: Own) -> int:
-        """Add an account's query, and return its number."""
-        self._queries.append(query)
-        self._all_queries = None
-        return len(self._queries) - 1
-
     def rows(self, X: Array, queries: Indices) -> Rows:
         """Return the user's rows for codes ``(n, d)``, with the cells of their queries ``(n,)``."""
-        if self._all_queries is None:
-            self._all_queries = Own.of_all(self._queries)
+        if self._all_queries is None or len(self._all_queries.codes) < len(self.queries):
+            self._all_queries = Own.of_all(self.queries)
         return self._schema.rows(X, self._all_queries, queries)
 
     def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
         """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
 
         A row that two questions ask for is charged to the first. A question without budget for all
-        its new rows gets the first of them, and ``stopped`` gives the reason.
+        its new rows gets the first of them, and ``stopped`` gives the reason. No model call starts
+        after the time limit.
         """
         keyed_requests = []
         for account, X in requests:
@@ -156,10 +157,10 @@ class Evaluator:
             for i, odd_cells in account.marks(X).items():
                 keys[i] += odd_cells
             keyed_requests.append((account, X, keys))
-        # One call is enough unless a batch failed and its account could not pay for a retry.
-        while not self.deadline.passed:
-            batch = self._collect_new(keyed_requests)
-            if batch is None or self._score(batch):
+        # One call is enough unless it failed and an account could not pay for a retry.
+        while not time_limit.get().passed:
+            new = self._collect_new(keyed_requests)
+            if new is None or self._score(new):
                 break
         return [self._scores_of(account, keys) for account, _, keys in keyed_requests]
 
@@ -174,7 +175,9 @@ class Evaluator:
             return Scores(y, None)
         return Scores(y, "timeout" if account.left > 0 else "budget")
 
-    def _collect_new(self, requests: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
+    def _collect_new(
+        self, requests: Sequence[tuple[Account, Array, list[bytes]]]
+    ) -> _NewRows | None:
         """Return the rows to be sent, as far as the budgets allow; None if there are none."""
         payers: dict[bytes, Account] = {}  # by key
         parts: list[Array] = []
@@ -193,54 +196,65 @@ class Evaluator:
         if not payers:
             return None
         X = np.concatenate(parts)
-        queries = np.array([account.place for account in payers.values()])
-        return _Batch(X, list(payers), self.rows(X, queries), list(payers.values()))
+        queries = np.array([account.query_number for account in payers.values()])
+        return _NewRows(X, list(payers), self.rows(X, queries), list(payers.values()))
 
-    def _score(self, batch: _Batch, *, is_retry: bool = False) -> bool:
-        """Send a batch to the model and record it; return whether all of it was scored."""
-        for account in batch.payers:
+    def _score(self, new: _NewRows, *, is_retry: bool = False) -> bool:
+        """Send rows to the model and record them; return whether all of them were scored."""
+        for account in new.payers:
             account.spent += 1
         # Rows that the file has by now, mostly from an earlier run of this call that was cut
         # short, are not sent; everything else is as if they were.
-        kept = self._read_file(batch.rows) if self._reads_file else {}
-        if len(batch.keys) > 1 and any(row.apart for row in kept.values()):
-            return self._score_one_by_one(batch)  # the model failed for this batch before
+        kept = self._read_file(new.rows) if self._reads_file else {}
+        if len(new.keys) > 1 and any(row.apart for row in kept.values()):
+            return self._score_one_by_one(new)  # the model failed for these rows before
         try:
-            y = self._outputs(batch.rows, kept)
-            self._raise_fault(batch, y)
+            y = self._outputs(new.rows, kept) if kept else self.model.scores(new.rows)
+            is_finite = np.isfinite(y)
+            if self.on_fault == "raise" and not is_finite.all():
+                self._raise_fault(new, y)
         except Exception as error:
-            if isinstance(error, OutOfTime) and self.deadline.passed:
-                return False
-            if self.on_fault == "raise":
-                attach(error, evaluations=self.evaluations)
-                raise
-            if len(batch.keys) > 1:
-                return self._score_one_by_one(batch)
-            self._record(
-                batch, np.array([np.nan]), {0: f"{type(error).__name__}: {error}"}, is_retry
-            )
-            return True
-        faults: dict[int, str] = {}
-        for i in np.flatnonzero(~np.isfinite(y)).tolist():
-            faults[i] = str(kept[i].fault if i in kept else self.model.fault(batch.rows, i, y[i]))
-        y = np.where(np.isfinite(y), y, np.nan)
-        self._record(batch, y, faults, is_retry, is_new=len(kept) < len(y))
+            return self._recover(new, error, is_retry)
+        is_new = len(kept) < len(y)
+        if is_finite.all():
+            self._record(new, y, {}, is_retry, is_new=is_new)
+        else:
+            faults = self._faults(new.rows, y, kept)
+            self._record(new, np.where(is_finite, y, np.nan), faults, is_retry, is_new=is_new)
         return True
 
-    def _raise_fault(self, batch: _Batch, y: Array) -> None:
-        """Raise an error if an output is not finite and faults are not skipped."""
+    def _faults(self, rows: Rows, y: Array, kept: Mapping[int, Kept]) -> dict[int, str]:
+        """Return the messages of outputs ``(n,)`` that are not finite, by position."""
+        return {
+            i: str(kept[i].fault if i in kept else self.model.fault(rows, i, y[i]))
+            for i in np.flatnonzero(~np.isfinite(y)).tolist()
+        }
+
+    def _recover(self, new: _NewRows, error: Exception, is_retry: bool) -> bool:
+        """Raise the error of a model call, or find the rows to blame; return whether all have been.
+
+        A model call that the time limit has ended is no error.
+        """
+        if isinstance(error, OutOfTime) and time_limit.get().passed:
+            return False
+        if self.on_fault == "raise":
+            attach(error, evaluations=self.evaluations)
+            raise error
+        if len(new.keys) > 1:
+            return self._score_one_by_one(new)
+        self._record(new, np.array([np.nan]), {0: f"{type(error).__name__}: {error}"}, is_retry)
+        return True
+
+    def _raise_fault(self, new: _NewRows, y: Array) -> None:
+        """Record the finite outputs, and raise the error of the first that is not finite."""
         is_finite = np.isfinite(y)
-        if self.on_fault == "skip" or is_finite.all():
-            return
         if is_finite.any():
-            self._record(batch.take(np.flatnonzero(is_finite).tolist()), y[is_finite])
+            self._record(new.take(np.flatnonzero(is_finite).tolist()), y[is_finite])
         first = int(np.argmin(is_finite))
-        raise self.model.fault(batch.rows, first, y[first])
+        raise self.model.fault(new.rows, first, y[first])
 
     def _outputs(self, rows: Rows, kept: Mapping[int, Kept]) -> Array:
         """Return outputs ``(n,)``, from the model for all rows that the file does not have."""
-        if not kept:
-            return self.model.scores(rows)
         y = np.full(len(rows), np.nan)
         y[list(kept)] = np.array([row.output for row in kept.values()], dtype=np.float64)
         new = np.setdiff1d(np.arange(len(y)), list(kept))
@@ -267,47 +281,55 @@ class Evaluator:
             advice = "; if it is not deterministic, name it with Evaluations.open(path, model=...)"
             raise other_model_error(now, then, self.model.describe(row, 0), advice)
 
-    def _score_one_by_one(self, batch: _Batch) -> bool:
-        """Find the rows of a failed batch that fail; each is sent, and counted, once more."""
-        for i, account in enumerate(batch.payers):
-            if account.left > 0 and not self.deadline.passed:
-                self._score(batch.take([i]), is_retry=True)
+    def _score_one_by_one(self, new: _NewRows) -> bool:
+        """Find the rows that fail, when some of them do; each is sent, and counted, once more."""
+        for i, account in enumerate(new.payers):
+            if account.left > 0 and not time_limit.get().passed:
+                self._score(new.take([i]), is_retry=True)
         return False
 
     def _record(
         self,
-        batch: _Batch,
+        new: _NewRows,
         y: Array,
-        faults: Mapping[int, str] | None = None,
+        faults: Mapping[int, str] = MappingProxyType({}),
         is_retry: bool = False,
         *,
         is_new: bool = True,
     ) -> None:
         """Record outputs ``(n,)``, in the file first; rows that cannot be written count as scored.
 
-        `is_retry` marks rows whose batch failed as a whole.
+        `is_retry` marks rows that were sent alone because a model call failed as a whole.
         """
-        messages = [None if faults is None else faults.get(i) for i in range(len(y))]
-        self.faults += [message for message in messages if message is not None]
+        self.faults += faults.values()
+        messages = list(map(faults.get, range(len(y))))
         try:
             if is_new:
-                scorer = self.model.origin
-                self.evaluations.keep(batch.rows, y, scorer, messages, is_retry, self.deadline)
+                self.evaluations.keep(new.rows, y, self.model.origin, messages, is_retry)
         except Exception as error:
             attach(error, evaluations=self.evaluations)
             raise
         finally:
-            start = self.known.extend(batch.X, y, batch.keys)
-            for place, account in enumerate(batch.payers, start):
+            start = self.known.extend(new.X, y, new.keys)
+            for place, account in enumerate(new.payers, start):
                 account.paid.append(place)
 
 
 class Account:
-    """One question's share of an `Evaluator`: its region, its budget and the rows it asked for.
+    """What the evaluator keeps for one question: its region, its budget and the rows it asked for.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Scores the rows.
+    region : Region
+        The rows that are allowed, and the query.
+    budget : int
+        The number of rows that may be sent to the model.
 
     Attributes
     ----------
-    place : int
+    query_number : int
         The number of its query in the evaluator.
     spent : int
         Rows sent to the model so far.
@@ -322,8 +344,9 @@ class Account:
     def __init__(self, evaluator: Evaluator, region: Region, budget: int) -> None:
         self.evaluator = evaluator
         self.region = region
-        self.place = evaluator.join(region.own)
         self.budget = budget
+        self.query_number = len(evaluator.queries)
+        evaluator.queries.append(region.own)
         self.spent = 0
         self.paid: list[int] = []
         self.asked: list[Indices] = []

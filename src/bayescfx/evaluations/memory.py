@@ -118,12 +118,14 @@ class _Few:
     """Cells with few distinct values."""
 
     values: Cells  # the distinct ones
-    places: bytes  # which of them each cell is, compressed
+    positions: bytes  # which of them each cell is, compressed
 
     @property
     def cells(self) -> Cells:
-        places = np.frombuffer(zlib.decompress(self.places), np.min_scalar_type(len(self.values)))
-        return self.values.take(places.astype(np.intp))
+        positions = np.frombuffer(
+            zlib.decompress(self.positions), np.min_scalar_type(len(self.values))
+        )
+        return self.values.take(positions.astype(np.intp))
 
 
 def _held(cells: Cells) -> _Few | Cells:
@@ -132,10 +134,10 @@ def _held(cells: Cells) -> _Few | Cells:
     some = 1000  # cells that show whether packing is worth its time
     if keys is None or len(pd.unique(keys[:some])) > 0.5 * len(keys[:some]):
         return cells.copy()
-    places, values = pd.factorize(keys, use_na_sentinel=False)
+    positions, values = pd.factorize(keys, use_na_sentinel=False)
     if len(values) > 0.25 * len(keys):
         return cells.copy()
-    packed = zlib.compress(places.astype(np.min_scalar_type(len(values))).tobytes(), 1)
+    packed = zlib.compress(positions.astype(np.min_scalar_type(len(values))).tobytes(), 1)
     return _Few(values if keys is cells else values.view(cells.dtype), packed)
 
 

@@ -79,15 +79,13 @@ class RepeatCheck:
             if in_other_process or isinstance(error, OutOfTime):
                 return True
             outputs = np.full(len(self.y), np.nan)  # the model answered for them before
-        self.warn(model, outputs)
-        return not self.differs(outputs).any()
-
-    def warn(self, model: Model, outputs: Array) -> None:
-        """Warn if the outputs ``(n,)`` are not those of before."""
         differs = self.differs(outputs)
-        if not differs.any():
-            return
-        first = int(np.argmax(differs))
+        if differs.any():
+            self.warn(model, outputs, int(np.argmax(differs)))
+        return not differs.any()
+
+    def warn(self, model: Model, outputs: Array, first: int) -> None:
+        """Warn that the outputs ``(n,)`` are not those of before, from row `first` on."""
         row = model.describe(self.rows, first)
         warn(
             f"`model` is not deterministic: it returned {outputs[first]:.6g} and "
@@ -119,11 +117,11 @@ def check_before(account: Account) -> None:
     third = _score_again(account, check.rows)
     both_failed = np.isnan(third) & np.isnan(outputs)
     agrees = (np.abs(third - outputs) <= check.allowance) | both_failed
+    first = int(np.argmax(differs))
     if agrees.all():
-        first = int(np.argmax(differs))
         row = model.describe(check.rows, first)
         raise other_model_error(outputs[first], check.y[first], row)
-    check.warn(model, outputs)
+    check.warn(model, outputs, first)
 
 
 def _rows_before(account: Account) -> int:
@@ -141,11 +139,9 @@ def plan_check_after(account: Account, best: Array) -> RepeatCheck | None:
     None if no rows are left of the budget: one for every fifty, two at most.
     """
     n = min(account.budget // _BUDGET_PER_ROW, account.left)
-    if n <= 0 or not account.paid or account.evaluator.deadline.passed:
-        return None
     best_place = int(account.evaluator.known.find(row_keys(best[None]))[0])
-    candidates = dict.fromkeys((best_place, account.paid[0]))
-    places = [place for place in candidates if place in account.paid][:n]
+    candidates = dict.fromkeys((best_place, *account.paid[:1]))
+    places = [place for place in candidates if place in account.paid][: max(n, 0)]
     if not places:
         return None
     account.spent += len(places)

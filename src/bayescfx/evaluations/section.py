@@ -19,7 +19,6 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.data.tables import Layout, Rows, cells_of
 from bayescfx.data.values import from_plain, to_plain
-from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, suggest
 from bayescfx.evaluations.store import File, digest
 from bayescfx.models.identity import ModelIdentity, is_fingerprinted, is_same_class
@@ -30,7 +29,7 @@ class Kept(NamedTuple):
 
     output: float | None
     fault: str | None = None
-    apart: bool = False  # whether its batch failed as a whole, and the row was sent alone
+    apart: bool = False  # whether its model call failed as a whole and it was sent alone
 
 
 class Section:
@@ -197,13 +196,11 @@ class Section:
         found = (self.file.ask(line, section, digest(text)) for text in _texts(rows))
         return {i: Kept(*kept[0]) for i, kept in enumerate(found) if kept}
 
-    def write(
-        self, parts: Iterable[tuple[Any, ...]], layout: Layout, until: Deadline = NEVER
-    ) -> None:
+    def write(self, parts: Iterable[tuple[Any, ...]], layout: Layout) -> None:
         """Add rows that are new, and the layout if it has changed, in one transaction.
 
         A part is rows and their outputs ``(n,)``, nan for a fault; optionally the message of each
-        fault, and whether the batch failed as a whole.
+        fault, and whether the model call failed as a whole.
         """
         lines = [line for part in parts for line in _lines(*part)]
         gone = "DELETE FROM evaluations WHERE model = ? AND digest = ? AND output IS NULL"
@@ -212,7 +209,7 @@ class Section:
             "VALUES (?, ?, ?, ?, ?, ?)"
         )
         self._cache = None
-        with self.file.writing(until) as db:
+        with self.file.writing() as db:
             section = self._made(db)
             if self._heir is not None:  # the rows without a label were found to be this model's
                 line = "UPDATE OR IGNORE models SET name = ? WHERE id = ?"
@@ -240,9 +237,7 @@ class Section:
 
     # ── runs ──
 
-    def begin(
-        self, run: str | None, key: str, until: Deadline = NEVER
-    ) -> tuple[int, int, int, bool]:
+    def begin(self, run: str | None, key: str) -> tuple[int, int, int, bool]:
         """Return the run of this name, or the unfinished one of this key, or a new one.
 
         Returns its id, the highest id of rows when it began, the seed that was drawn for it, and
@@ -250,7 +245,7 @@ class Section:
         """
         which = "key = ? AND name IS NULL" if run is None else "name = ?"
         line = f"SELECT id, mark, seed, key FROM runs WHERE model = ? AND {which}"
-        with self.file.writing(until) as db:
+        with self.file.writing() as db:
             section = self._made(db)
             newest = self._newest(section)
             found = db.execute(line, (section, key if run is None else run)).fetchone()

@@ -1,6 +1,6 @@
 """An SQLite file of evaluations, for several processes, and complete after a crash.
 
-One transaction per batch. Errors of SQLite become errors of this library.
+One transaction per model call. Errors of SQLite become errors of this library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bayescfx.checks import reading
-from bayescfx.deadline import NEVER, Deadline, machine
+from bayescfx.deadline import NEVER, Deadline, machine, time_limit
 from bayescfx.errors import EvaluationsError
 
 _FORMAT = 2
@@ -58,7 +58,7 @@ class File:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._place = path.absolute()
+        self._absolute = path.absolute()
         self._start()
         self.closed = False
         self.here = True
@@ -75,7 +75,7 @@ class File:
             mark = self.one("PRAGMA application_id")
             version = self.one("PRAGMA user_version")
             if not _is_current(str(path), mark, version, tables):
-                # Write-ahead logging: readers are never locked out, a crash leaves whole batches.
+                # Write-ahead logging: readers are never locked out, a crash leaves whole calls.
                 self.ask("PRAGMA journal_mode = WAL")
                 with self.writing() as db:
                     _make(db)
@@ -91,7 +91,7 @@ class File:
         self._db = None
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("path", "_place", "uuid", "closed")
+        names = ("path", "_absolute", "uuid", "closed")
         return {name: getattr(self, name) for name in names} | {"host": machine()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ class File:
 
     def _connected(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{self._place.as_uri()}?mode={mode}",
+            f"{self._absolute.as_uri()}?mode={mode}",
             uri=True,
             timeout=0.05,  # `_retry` goes on
             isolation_level=None,
@@ -144,15 +144,15 @@ class File:
         return found[0][0] if found else None
 
     @contextlib.contextmanager
-    def writing(self, until: Deadline = NEVER) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
         """Write in one transaction, once other processes have finished theirs."""
         with self._translated(), self._using() as db:
-            if not self._place.exists():  # SQLite would go on writing to a file without a name
+            if not self._absolute.exists():  # SQLite would go on writing to a file without a name
                 raise Unwritten(
                     f"{str(self.path)!r} was removed while it was in use. Use another file."
                 )
             db.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing
-            _retry(lambda: db.execute("BEGIN IMMEDIATE"), until)
+            _retry(lambda: db.execute("BEGIN IMMEDIATE"), time_limit.get())
             try:
                 yield db
                 db.execute("COMMIT")
@@ -184,7 +184,7 @@ class File:
                     f"{path!r} is damaged or was changed: {error}. `bayescfx store export` saves "
                     "the rows that can be read."
                 ) from error
-            gone = code == sqlite3.SQLITE_CANTOPEN and not self._place.exists()
+            gone = code == sqlite3.SQLITE_CANTOPEN and not self._absolute.exists()
             advice = "Put it back where it was" if gone else "Make room"
             raise Unwritten(
                 f"{path!r} must be a file that can be written; got {error}. {advice}, or use "
@@ -202,9 +202,9 @@ class File:
         """Return the ids of all models with rows, by name."""
         return dict(self.ask("SELECT name, id FROM models WHERE layout IS NOT NULL ORDER BY id"))
 
-    def same_part(self, run: int, first: int, key: str, until: Deadline = NEVER) -> bool:
+    def same_part(self, run: int, first: int, key: str) -> bool:
         """Record the queries of a run from a position on; return whether they are the same."""
-        with self.writing(until) as db:
+        with self.writing() as db:
             for line in _PARTS:
                 db.execute(line)
             db.execute("INSERT OR IGNORE INTO parts VALUES (?, ?, ?)", (run, first, key))

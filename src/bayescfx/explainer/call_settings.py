@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -51,31 +50,53 @@ class CallSettings:
     Parameters
     ----------
     method : str or Search, default "auto"
-        The search: ``"auto"``, ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``,
-        ``"lbfgsb"``, ``"gradient"``, or a configured one such as ``BayesCFX(batch=16)``.
+        ``"auto"``: a sweep without a surrogate where the budget affords 50 rows per feature that
+        may move or 2,000 in all, else Bayes-CFX, which also takes over when the sweep has not
+        reached the target.
+        By name: ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``, ``"lbfgsb"``,
+        ``"gradient"``; or a configured one such as ``BayesCFX(batch=16)``.
     budget : int, optional
-        The most rows sent to the model for one query, f(query) included.
+        The most single rows sent to the model for one query, the query's included. By default
+        100; with ``"auto"`` and ``"sweep"`` 2,000 for estimators that run in this process
+        (scikit-learn, LightGBM, XGBoost, CatBoost, ONNX Runtime, PyTorch).
     n : int, default 1
-        The number of counterfactuals wanted for one query.
+        The number of different counterfactuals wanted for one query. Each changes something that
+        no other changes; fewer are returned, with a note, if there are no more.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed.
+        The share of the wanted change that may be missed and still count as reached.
     timeout : float, optional
         Seconds after which the whole call ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"
-        What happens where the model fails.
+        What happens to rows for which the model fails: raise an error that carries
+        ``.evaluations`` and, once the search has begun, the best so far in ``.explanations``; or
+        treat the rows as not allowed.
     share : {"block", "none"}, default "block"
-        What a query learns from besides the evaluations known when the call began: the rows of
-        the other queries in its block of 64, or nothing.
+        What a query learns from, besides the evaluations known when the call began: the rows
+        scored for the other queries of its block of 64, or nothing, as if it were asked alone.
     rng : int or numpy.random.Generator, optional
-        The seed.
+        The same seed gives the same answers, whatever `n_jobs`.
     on_step : callable, optional
-        Receives a `Step` after each model call.
+        Receives a `Step` per query after each model call. If it raises, all searches end with the
+        best so far.
     progress : bool, default False
-        Whether to show a progress bar.
+        Whether to show a progress bar, in a notebook or a terminal; needs tqdm.
     run : str, optional
-        The name of the call in the file of evaluations.
+        A name for this call, kept in the file of evaluations. Made again under this name, the
+        call replays the scored rows and ends as if it had never been cut short, seed included.
+        Without a name, an unfinished call with the same arguments and seed is continued.
     n_jobs : int, optional
-        The number of workers.
+        The number of workers that answer blocks at the same time, with joblib: -1 is one per core.
+        By default 1, this process, unless ``joblib.parallel_config`` sets another number and
+        place: processes on this machine, threads, a Dask or a Ray cluster. The answers are the
+        same. With workers, the bar counts queries, and `on_step` receives one `Step` per query,
+        when its block is done. If workers are lost three times with the same block, the call
+        raises a `WorkerError` with ``.evaluations`` and, in ``.explanations``, the answers of
+        finished blocks.
+
+    Attributes
+    ----------
+    search : Search
+        The search that `method` names or is.
     """
 
     method: str | Search = "auto"
@@ -91,31 +112,43 @@ class CallSettings:
     run: str | None = None
     n_jobs: int | None = None
 
+    search: Search = field(init=False)
+
     def __post_init__(self) -> None:
-        _check_numbers(self)
-        _check_choices(self)
+        if self.budget is not None:
+            check_whole("budget", self.budget, 1)
+        check_whole("n", self.n, 1)
+        for name, expected, is_usable, advice in _EXPECTED:
+            value = getattr(self, name)
+            check(is_usable(value), name, expected, value, advice=advice)
         _check_seed(self.rng)
-        find_search(self.method)
+        object.__setattr__(self, "search", find_search(self.method))
         if self.progress:
             optional("tqdm", "`progress` needs", "progress")
         if self.n_jobs not in (None, 1):
             optional("joblib", "`n_jobs` needs", "parallel")
             optional("cloudpickle", "`n_jobs` needs", "parallel")
 
-    def changed(self, options: Mapping[str, Any]) -> CallSettings:
-        """Return the settings with some of them replaced; an unknown name is an error."""
+    def changed(
+        self, options: Mapping[str, Any], only: Collection[str] | None = None
+    ) -> CallSettings:
+        """Return the settings with some of them replaced; an unknown name is an error.
+
+        So is a setting that is not among `only`, where those are all that matter.
+        """
         if not options:
             return self
-        names = [each.name for each in fields(self)]
+        names = [each.name for each in fields(self) if each.init]
         for name in options:
             if name not in names:
                 raise SettingsError(f"there is no setting {name!r}.{suggest(name, names)}")
+            if only is not None and name not in only:
+                raise SettingsError(
+                    f"the setting {name!r} has no effect here; only {', '.join(map(repr, only))} "
+                    "may be given.",
+                    parameter=name,
+                )
         return replace(self, **options)
-
-    @cached_property
-    def search(self) -> Search:
-        """The search that `method` names or is."""
-        return find_search(self.method)
 
     @property
     def method_name(self) -> str:
@@ -135,39 +168,51 @@ class CallSettings:
         return LOCAL_BUDGET if model.local and can_sweep else REMOTE_BUDGET
 
 
-def _check_numbers(settings: Any) -> None:
-    """Raise unless the numbers among the settings are usable."""
-    if settings.budget is not None:
-        check_whole("budget", settings.budget, 1)
-    check_whole("n", settings.n, 1)
-    jobs = settings.n_jobs
-    is_whole = jobs is None or (is_number(jobs) and jobs == int(jobs) != 0)
-    check(is_whole, "n_jobs", "None or a whole number other than 0", jobs)
-    check(
-        is_number(settings.tolerance, 0) and settings.tolerance < 1,
+#: Name of a setting, what it must be, a test of it, advice.
+_EXPECTED: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
+    (
+        "n_jobs",
+        "None or a whole number other than 0",
+        lambda jobs: jobs is None or (is_number(jobs) and jobs == int(jobs) != 0),
+        "",
+    ),
+    (
         "tolerance",
         "at least 0 and less than 1",
-        settings.tolerance,
-        advice="It is the share of the wanted change that may be missed.",
-    )
-    seconds = settings.timeout
-    is_endless = isinstance(seconds, float) and seconds == math.inf
-    is_usable = seconds is None or is_endless or is_number(seconds, 0)
-    check(is_usable, "timeout", "None or seconds >= 0", seconds)
-
-
-def _check_choices(settings: Any) -> None:
-    """Raise unless the other settings are usable."""
-    listener = settings.on_step
-    check(
-        listener is None or callable(listener), "on_step", "None or a function of a Step", listener
-    )
-    for name, choices in (("on_fault", ("raise", "skip")), ("share", ("block", "none"))):
-        value = getattr(settings, name)
-        is_choice = isinstance(value, str) and value in choices
-        check(is_choice, name, " or ".join(map(repr, choices)), value)
-    check(isinstance(settings.progress, bool), "progress", "True or False", settings.progress)
-    check(isinstance(settings.run, str | None), "run", "None or a name", settings.run)
+        lambda share: is_number(share, 0) and share < 1,
+        "It is the share of the wanted change that may be missed.",
+    ),
+    (
+        "timeout",
+        "None or seconds >= 0",
+        lambda seconds: (
+            seconds is None
+            or is_number(seconds, 0)
+            or (isinstance(seconds, float) and seconds == math.inf)
+        ),
+        "",
+    ),
+    (
+        "on_step",
+        "None or a function of a Step",
+        lambda listener: listener is None or callable(listener),
+        "",
+    ),
+    (
+        "on_fault",
+        "'raise' or 'skip'",
+        lambda choice: isinstance(choice, str) and choice in ("raise", "skip"),
+        "",
+    ),
+    (
+        "share",
+        "'block' or 'none'",
+        lambda choice: isinstance(choice, str) and choice in ("block", "none"),
+        "",
+    ),
+    ("progress", "True or False", lambda value: isinstance(value, bool), ""),
+    ("run", "None or a name", lambda value: isinstance(value, str | None), ""),
+)
 
 
 def _check_seed(rng: Any) -> None:

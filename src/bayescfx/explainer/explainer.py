@@ -7,18 +7,19 @@ and streams are its callers, and give the same answers for the same seed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.checks import check, is_several
+from bayescfx.checks import check, is_a, is_several
 from bayescfx.data.tables import as_pandas
-from bayescfx.deadline import NEVER, Deadline, waiting_until
+from bayescfx.deadline import NEVER, Deadline, limited_to
 from bayescfx.errors import (
     BayesCFXWarning,
     QueryError,
@@ -33,17 +34,9 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.repeatability import check_before
-from bayescfx.explainer.batches import (
-    LEAST_WAIT,
-    Batch,
-    Call,
-    OnError,
-    answer_block,
-    make_regions,
-    name_query,
-)
+from bayescfx.explainer.batches import LEAST_WAIT, Batch, answer_block
+from bayescfx.explainer.block import Block, CheckRow, OnError
 from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
-from bayescfx.explainer.regions import CheckRow, Queries, encode_block, has_rules
 from bayescfx.explainer.report import CUT_SHORT
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
@@ -53,6 +46,7 @@ from bayescfx.result.assessment import WhatIf, assess, what_if
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.search.turns import Interrupt, Listener, Step
+from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
 
 #: Queries that share the rows they score. Fixed, so that answers do not depend on `n_jobs`.
@@ -79,9 +73,7 @@ class Explainer:
         Scored rows of this model. Every call starts from them and adds to them. Without them, every
         call starts from nothing.
     **defaults : optional
-        `method`, `budget`, `n`, `tolerance`, `timeout`, `on_fault`, `share`, `rng`, `on_step`,
-        `progress`, `run` and `n_jobs`, as in :func:`explain` and :func:`explain_many`. Each call
-        may replace them.
+        The settings of :class:`~bayescfx.explainer.CallSettings`. Each call may replace them.
 
     Examples
     --------
@@ -100,11 +92,20 @@ class Explainer:
         evaluations: Evaluations | str | os.PathLike[str] | None = None,
         **defaults: Unpack[CallOptions],
     ) -> None:
-        _check_space(space)
+        if not is_a(space, Space):
+            got = type(space).__name__
+            advice = "Use Space.from_data(X)."
+            raise SpaceError(
+                f"`space` must be a Space; got {got}.", parameter="space", advice=advice
+            )
         self.settings = CallSettings(**defaults)
         self.space = space
         self._owns_file = isinstance(evaluations, str | os.PathLike)
-        self.evaluations = _open_evaluations(evaluations)
+        if isinstance(evaluations, str | os.PathLike):
+            evaluations = Evaluations.open(evaluations)
+        is_usable = evaluations is None or is_a(evaluations, Evaluations)
+        check(is_usable, "evaluations", "None, Evaluations or a path", evaluations)
+        self.evaluations = evaluations
         self.model = as_model(model, space.schema)
 
     def __repr__(self) -> str:
@@ -200,15 +201,14 @@ class Explainer:
         target : Target, float or potential, optional
             The wanted prediction.
         **options : optional
-            `tolerance`.
+            `tolerance`; no other setting has an effect here, and any other is an error.
 
         Returns
         -------
         WhatIf
         """
-        tolerance = options.pop("tolerance", self.settings.tolerance)
-        self.settings.changed(options)
-        return what_if(self.model, query, changes, self.space, target, tolerance=tolerance)
+        settings = self.settings.changed(options, only=("tolerance",))
+        return what_if(self.model, query, changes, self.space, target, tolerance=settings.tolerance)
 
     def assess(
         self, query: object, rows: object, target: object = None, **options: Any
@@ -224,16 +224,15 @@ class Explainer:
         target : Target, float or potential, optional
             The wanted prediction.
         **options : optional
-            `tolerance`.
+            `tolerance`; no other setting has an effect here, and any other is an error.
 
         Returns
         -------
         DataFrame
             One line per row.
         """
-        tolerance = options.pop("tolerance", self.settings.tolerance)
-        self.settings.changed(options)
-        return assess(self.model, query, rows, self.space, target, tolerance=tolerance)
+        settings = self.settings.changed(options, only=("tolerance",))
+        return assess(self.model, query, rows, self.space, target, tolerance=settings.tolerance)
 
     def ask(
         self,
@@ -247,15 +246,12 @@ class Explainer:
     ) -> Iterator[Batch]:
         """Yield the answers to queries, block by block and in order: the one loop of the library.
 
-        All queries of a table or a list are read before the model is asked anything; those of an
-        iterator of tables as they are needed. The iteration ends after a batch with a ``fault``,
-        and after an interruption.
+        The iteration ends after a ``fault`` or an interruption.
 
         Parameters
         ----------
         queries : DataFrame, array, sequence of rows, or iterator of DataFrames
-            The rows to explain. Tables of an iterator may come with the position of their first
-            row, as ``(position, table)``.
+            Tables are read as they are needed; each may come with the position of its first row.
         target : target, or sequence of targets
             One for all, or, without an iterator, one per query.
         on_error : {"raise", "record"}, default "raise"
@@ -272,9 +268,12 @@ class Explainer:
         iterator of Batch
         """
         settings = self.settings.changed(options)
-        call = Call(
+        space = self.space
+        if getattr(settings.search, "continuous", False):  # it moves features without steps
+            space = space.steps(dict.fromkeys(space.graded))
+        call = Block(
             settings=settings,
-            space=_space_of_search(self.space, settings),
+            space=space,
             model=self.model,
             evaluations=self._claim(settings),
             snapshot=Snapshot(),
@@ -284,8 +283,17 @@ class Explainer:
             check_row=check_row,
         )
         if isinstance(queries, Iterator):
-            return self._ask_stream(call, queries, target)
-        return self._ask_table(call, _as_rows(queries), target)
+            if self.evaluations is None:
+                call = replace(call, keeps_rows=False)
+            else:
+                call = _begin(call, [], (target,))
+            return _answer_stream(call, queries, target)
+        rows = _as_rows(queries)
+        targets = _one_per_query(target, len(rows))
+        blocks = _read_table(call, rows, targets)
+        if self.evaluations is not None:
+            call = _begin(call, blocks, targets)
+        return _answer_blocks(call, _with_generators(call, blocks), len(rows))
 
     def _claim(self, settings: CallSettings) -> Evaluations:
         """Return the evaluations of this model, or new ones; raise if they are of another model."""
@@ -303,139 +311,104 @@ class Explainer:
             )
         return store
 
-    def _begin(self, call: Call, blocks: list[Queries], targets: Any) -> Call:
-        """Return the call with the evaluations it starts from.
-
-        A run without a seed has the one that was drawn for it when it began.
-        """
-        if self.evaluations is None:
-            return call
-        settings = call.settings
-        # Without a seed or a name a call is never the same again.
-        is_repeatable = settings.rng is not None or settings.run is not None
-
-        def key() -> str:
-            return run_key(settings, call.space, blocks, targets)
-
-        snapshot = call.evaluations.begin(
-            settings.run, key if is_repeatable else None, call.deadline
-        )
-        if settings.rng is None and snapshot.seed is not None:
-            settings = replace(settings, rng=snapshot.seed)
-        return replace(call, settings=settings, snapshot=snapshot)
-
-    def _ask_table(self, call: Call, rows: Any, target: Any) -> Iterator[Batch]:
-        """Yield the answers to a table or a list of rows."""
-        targets = _one_per_query(target, len(rows))
-        blocks = _read_blocks(call, rows, targets)
-        call = self._begin(call, blocks, targets)
-        parent = np.random.default_rng(call.settings.rng)
-        blocks = [
-            replace(
-                block,
-                generators=child_generators(call.settings.rng, parent, block.first, len(block)),
-            )
-            for block in blocks
-        ]
-        return _answer_blocks(call, iter(blocks), len(rows))
-
-    def _ask_stream(self, call: Call, frames: Iterator[Any], target: Any) -> Iterator[Batch]:
-        """Yield the answers to the rows of many tables."""
-        call = replace(call, keeps_rows=self.evaluations is not None)
-        call = self._begin(call, [], (target,))
-        parent = np.random.default_rng(call.settings.rng)
-
-        def blocks() -> Iterator[Queries]:
-            for first, part in _cut(frames, _block_size(call.settings)):
-                generators = child_generators(call.settings.rng, parent, first, len(part))
-                queries = Queries(first, part, [target] * len(part), generators)
-                check_same_queries(call, queries)
-                yield queries
-
-        return _answer_blocks(call, blocks())
-
 
 # ── the loop ──
 
 
-def _answer_blocks(
-    call: Call, blocks: Iterator[Queries], n_queries: int | None = None
-) -> Iterator[Batch]:
-    """Yield the answers to blocks in order, here or in workers: the loop of every call.
+def _begin(call: Block, blocks: list[Block], targets: Any) -> Block:
+    """Return the call with the evaluations it starts from.
 
-    It ends after a fault or an interruption. Errors of the blocks carry the evaluations. The
-    progress bar needs the number of queries.
+    A run without a seed has the one that was drawn for it when it began.
     """
-    first_blocks = _check_model_before(call, list(islice(blocks, 2)))
-    blocks = chain(first_blocks, blocks)
-    n_workers = count_workers(call.settings.n_jobs) if len(first_blocks) > 1 else 1
-    interrupt = Interrupt()
-    is_complete = True
-    with _progress(call.settings, n_queries, n_workers) as show:
-        on_step = _join_listeners(show, call.settings.on_step)
-        batches = _answer_here(call, blocks, interrupt, on_step)
-        if n_workers > 1:
-            batches = _answer_in_workers(call, blocks, n_workers, interrupt, on_step)
-        try:
-            for batch in batches:
-                is_complete &= not any(a.stopped in CUT_SHORT for a in batch.answers.values())
-                if batch.fault is not None:
-                    attach(batch.fault, evaluations=call.evaluations)
-                yield batch
-        except Exception as error:
-            attach(error, evaluations=call.evaluations)
-            raise
-    if interrupt.error is not None:
-        warn(
-            f"`on_step` raised {interrupt.error!r}, which ended the search. "
-            "Raise StopIteration to end it quietly.",
-            BayesCFXWarning,
-        )
-    if call.snapshot.run is not None and is_complete and not interrupt.is_requested:
-        call.evaluations.finish(call.snapshot.run)  # else the same call goes on with it
+    settings = call.settings
+    key: Callable[[], str] | None = None
+    if settings.rng is not None or settings.run is not None:  # else it is never the same again
+        key = partial(run_key, settings, call.space, blocks, targets)
+    with limited_to(call.deadline):
+        snapshot = call.evaluations.begin(settings.run, key)
+    if settings.rng is None and snapshot.seed is not None:
+        settings = replace(settings, rng=snapshot.seed)
+    return replace(call, settings=settings, snapshot=snapshot)
 
 
-def _progress(
-    settings: CallSettings, n_queries: int | None, n_workers: int
-) -> AbstractContextManager[Listener | None]:
-    """Return the progress bar, if one is wanted."""
-    if settings.progress and n_queries:
-        return progress_bar(n_queries, n_workers > 1)
-    return nullcontext()
-
-
-def _answer_here(
-    call: Call, blocks: Iterator[Queries], interrupt: Interrupt, on_step: Listener | None
+def _answer_blocks(
+    call: Block, blocks: Iterator[Block], n_queries: int | None = None
 ) -> Iterator[Batch]:
+    """Return the answers to blocks in order, here or in workers: the loop of every call.
+
+    It ends after a fault or an interruption. The progress bar needs the number of queries.
+    """
+    first_blocks = list(islice(blocks, 2))
+    n_workers = count_workers(call.settings.n_jobs) if len(first_blocks) > 1 else 1
+    if len(call.snapshot.outputs):
+        first_blocks = _check_model_before(call, first_blocks)
+    blocks = chain(first_blocks, blocks)
+    if n_workers > 1:
+        return _answer_in_workers(call, blocks, n_workers, n_queries)
+    return _answer_here(call, blocks, n_queries)
+
+
+def _answer_stream(call: Block, frames: Iterator[Any], target: Any) -> Iterator[Batch]:
+    """Yield the answers to the rows of many tables; none is read before it is needed."""
+    yield from _answer_blocks(call, _read_stream(call, frames, target))
+
+
+def _answer_here(call: Block, blocks: Iterator[Block], n_queries: int | None) -> Iterator[Batch]:
     """Yield the answers to blocks, worked out in this process."""
+    interrupt = Interrupt()
+    reasons: set[str] = set()  # why searches have stopped
     checks_model = True
-    for queries in blocks:
-        store = call.evaluations if call.keeps_rows else Evaluations()
-        batch = answer_block(call, queries, store, interrupt, on_step, checks_model=checks_model)
-        if batch.repeat_check is not None:
-            try:
-                with waiting_until(call.deadline):
-                    checks_model = batch.repeat_check.is_deterministic(call.model)
-            except KeyboardInterrupt:  # the answers of this block are complete
-                interrupt.is_requested = True
-        yield batch
-        if interrupt.is_requested:
-            return
+    with _listening(call, n_queries) as on_step:
+        for block in blocks:
+            store = call.evaluations if call.keeps_rows else Evaluations()
+            batch = answer_block(block, store, interrupt, on_step, checks_model=checks_model)
+            if batch.repeat_check is not None:
+                try:
+                    with limited_to(call.deadline):
+                        checks_model = batch.repeat_check.is_deterministic(call.model)
+                except KeyboardInterrupt:  # the answers of this block are complete
+                    interrupt.is_requested = True
+            reasons |= {answer.stopped for answer in batch.answers.values()}
+            yield batch
+            if interrupt.is_requested:
+                break
+    _end_call(call, interrupt, reasons)
 
 
 def _answer_in_workers(
-    call: Call,
-    blocks: Iterable[Queries],
+    call: Block, blocks: Iterator[Block], n_workers: int, n_queries: int | None
+) -> Iterator[Batch]:
+    """Yield the answers of workers in order; the rows they scored are recorded in that order."""
+    interrupt = Interrupt()
+    reasons: set[str] = set()  # why searches have stopped
+    with _listening(call, n_queries, in_workers=True) as on_step:
+        for batch in _in_order_of_blocks(call, blocks, n_workers, interrupt, on_step):
+            if call.evaluations.file is None:
+                _absorb(call, batch)
+            answers = {
+                position: answer.with_context(call.evaluations, call.space)
+                for position, answer in batch.answers.items()
+            }
+            if batch.fault is not None:
+                attach(batch.fault, evaluations=call.evaluations)
+            reasons |= {answer.stopped for answer in batch.answers.values()}
+            yield replace(batch, answers=answers, scored=None)
+    _end_call(call, interrupt, reasons)
+
+
+def _in_order_of_blocks(
+    call: Block,
+    blocks: Iterable[Block],
     n_workers: int,
     interrupt: Interrupt,
     on_step: Listener | None,
 ) -> Iterator[Batch]:
-    """Yield the answers of workers in order; the rows they scored are recorded in that order."""
+    """Yield what workers return, in the order of the blocks; report it and check it on arrival."""
     order: list[int] = []  # of the blocks that were handed out
     waiting: dict[int, Batch] = {}
     checks_model = True
 
-    def handed_out() -> Iterator[Queries]:
+    def handed_out() -> Iterator[Block]:
         for block in blocks:
             order.append(block.first)
             yield block
@@ -444,129 +417,101 @@ def _answer_in_workers(
         for batch in in_workers(call, handed_out(), n_workers, interrupt):
             if call.evaluations.file is not None:  # what a crash must not lose
                 _absorb(call, batch)
-            for answer, position in zip(batch.answers.values(), batch.answers, strict=True):
-                _report_end(call, answer, position, interrupt, on_step)
+            if on_step is not None:
+                _report_ends(call, batch, interrupt, on_step)
             interrupt.is_requested |= batch.fault is not None
             check = batch.repeat_check
             if check is not None and checks_model and not call.deadline.passed:
-                with waiting_until(call.deadline):
+                with limited_to(call.deadline):
                     checks_model = check.is_deterministic(call.model, in_other_process=True)
             waiting[batch.first] = batch
             while order and order[0] in waiting:
-                yield _at_home(call, waiting.pop(order.pop(0)))
+                yield waiting.pop(order.pop(0))
     except KeyboardInterrupt:
         interrupt.is_requested = True
     for first in sorted(waiting):  # others before them were not finished
-        yield _at_home(call, waiting[first])
+        yield waiting[first]
 
 
-def _at_home(call: Call, batch: Batch) -> Batch:
-    """Return a batch from a worker with what this process has: evaluations and space."""
-    if call.evaluations.file is None:
-        _absorb(call, batch)
-    answers = {
-        position: answer.with_context(call.evaluations, call.space)
-        for position, answer in batch.answers.items()
-    }
-    return replace(batch, answers=answers, scored=None)
-
-
-def _absorb(call: Call, batch: Batch) -> None:
+def _absorb(call: Block, batch: Batch) -> None:
     """Record the rows that a worker scored."""
     if batch.scored is not None:
         call.evaluations.absorb(batch.scored, call.model.origin)
 
 
-def _check_model_before(call: Call, blocks: list[Queries]) -> list[Queries]:
+def _end_call(call: Block, interrupt: Interrupt, reasons: set[str]) -> None:
+    """Warn about an error of the user's listener; note a run that was not cut short."""
+    if interrupt.error is not None:
+        warn(
+            f"`on_step` raised {interrupt.error!r}, which ended the search. "
+            "Raise StopIteration to end it quietly.",
+            BayesCFXWarning,
+        )
+    is_cut_short = interrupt.is_requested or not reasons.isdisjoint(CUT_SHORT)
+    if call.snapshot.run is not None and not is_cut_short:  # else the same call goes on with it
+        call.evaluations.finish(call.snapshot.run)
+
+
+def _check_model_before(call: Block, blocks: list[Block]) -> list[Block]:
     """Check that the evaluations are of this model, at the expense of the first query.
 
     Returns the blocks with what was spent.
     """
-    if not len(call.snapshot.outputs):
-        return blocks
-    for i, queries in enumerate(blocks):
-        regions, _ = make_regions(replace(call, on_error="record"), queries)
+    for i, block in enumerate(blocks):
+        regions, _ = replace(block, on_error="record").make_regions()
         for region in regions.values():
+            on_fault = call.settings.on_fault
             evaluator = Evaluator(
-                call.model,
-                region.schema,
-                call.evaluations,
-                call.snapshot,
-                on_fault=call.settings.on_fault,
+                call.model, region.schema, call.evaluations, call.snapshot, on_fault=on_fault
             )
             account = Account(evaluator, region, call.settings.rows_per_query(call.model))
-            with waiting_until(call.deadline, LEAST_WAIT):
+            with limited_to(call.deadline, LEAST_WAIT):
                 check_before(account)
-            return [*blocks[:i], replace(queries, n_spent=account.spent), *blocks[i + 1 :]]
+            return [*blocks[:i], replace(block, n_spent=account.spent), *blocks[i + 1 :]]
     return blocks
 
 
-def _join_listeners(show: Listener | None, on_step: Listener | None) -> Listener | None:
-    """Return one listener for the progress bar and the user's."""
-    if show is None or on_step is None:
-        return show or on_step
+@contextmanager
+def _listening(
+    call: Block, n_queries: int | None, *, in_workers: bool = False
+) -> Iterator[Listener | None]:
+    """Yield one listener for the progress bar and the user's; errors carry the evaluations."""
+    on_step = call.settings.on_step
+    try:
+        if call.settings.progress and n_queries:
+            with progress_bar(n_queries, in_workers) as show:
+                yield show if on_step is None else partial(_show_and_tell, show, on_step)
+        else:
+            yield on_step
+    except Exception as error:
+        attach(error, evaluations=call.evaluations)
+        raise
 
-    def both(step: Step) -> None:
-        show(step)
-        on_step(step)
 
-    return both
+def _show_and_tell(show: Listener, on_step: Listener, step: Step) -> None:
+    """Pass a step to the progress bar and to the user's listener."""
+    show(step)
+    on_step(step)
 
 
-def _report_end(
-    call: Call,
-    answer: Explanation,
-    position: int,
-    interrupt: Interrupt,
-    on_step: Listener | None,
-) -> None:
-    """Report how a query in a worker has ended."""
-    if on_step is None or interrupt.error is not None:
-        return
-    step = Step(
-        question=position,
-        n_evaluations=answer.n_evaluations,
-        budget=call.settings.rows_per_query(call.model),
-        output=answer.best.output,
-        potential=answer.best.potential,
-        reached=answer.reached,
-        cost=answer.best.cost,
-    )
-    interrupt.notify(on_step, step)
+def _report_ends(call: Block, batch: Batch, interrupt: Interrupt, on_step: Listener) -> None:
+    """Report how the queries of a block in a worker have ended."""
+    for position, answer in batch.answers.items():
+        if interrupt.error is not None:
+            return
+        step = Step(
+            question=position,
+            n_evaluations=answer.n_evaluations,
+            budget=call.settings.rows_per_query(call.model),
+            output=answer.best.output,
+            potential=answer.best.potential,
+            reached=answer.reached,
+            cost=answer.best.cost,
+        )
+        interrupt.notify(on_step, step)
 
 
 # ── reading arguments ──
-
-
-def _check_space(space: Any) -> None:
-    if not isinstance(space, Space):
-        raise SpaceError(
-            f"`space` must be a Space; got {type(space).__name__}.",
-            parameter="space",
-            advice="Use Space.from_data(X).",
-        )
-
-
-def _open_evaluations(given: Any) -> Evaluations | None:
-    """Return evaluations, opened if a path is given."""
-    if isinstance(given, str | os.PathLike):
-        return Evaluations.open(given)
-    is_usable = isinstance(given, Evaluations | None)
-    check(is_usable, "evaluations", "None, Evaluations or a path", given)
-    evaluations: Evaluations | None = given
-    return evaluations
-
-
-def _space_of_search(space: Space, settings: CallSettings) -> Space:
-    """Return the space for a search; a continuous one moves features without steps."""
-    if getattr(settings.search, "continuous", False):
-        return space.steps(dict.fromkeys(space.graded))
-    return space
-
-
-def _block_size(settings: CallSettings) -> int:
-    """Return the number of queries that share the rows they score."""
-    return BLOCK if settings.share == "block" else 1
 
 
 def _as_rows(queries: Any) -> Any:
@@ -598,37 +543,63 @@ def _one_per_query(target: Any, n: int) -> list[Any]:
     return [target] * n
 
 
-def _read_blocks(call: Call, rows: Any, targets: list[Any]) -> list[Queries]:
+def _read_table(call: Block, rows: Any, targets: list[Any]) -> list[Block]:
     """Return the queries in blocks; each is read before the model is asked about any."""
     is_table = isinstance(rows, pd.DataFrame)
-    size = _block_size(call.settings)
-    blocks: list[Queries] = []
-    notes: list[tuple[str, str]] = []  # name of the query, text
+    # Rules other than limits may fail for a query, and lists are not checked before.
+    makes_regions = not is_table or len(limits_of(call.space)) < len(call.space.rules)
+    parts = rows.iloc if is_table else rows
+    size = BLOCK if call.settings.share == "block" else 1
+    blocks: list[Block] = []
     for first in range(0, len(targets), size):
         part = slice(first, first + size)
-        queries = Queries(first, rows.iloc[part] if is_table else rows[part], targets[part], [])
-        encoded = encode_block(call.space, queries, call.check_row)
-        queries = replace(queries, encoded=encoded)
-        if not encoded.errors and (not is_table or has_rules(call.space)):
-            regions, failed = make_regions(call, queries)  # raises if a rule fails for a query
-            queries = queries if failed else replace(queries, regions=regions)
+        block = replace(call, first=first, rows=parts[part], targets=targets[part])
+        encoded = block.encode()
+        block = replace(block, encoded=encoded)
+        if makes_regions and not encoded.errors:
+            regions, failed = block.make_regions()  # raises if a rule fails for a query
+            block = block if failed else replace(block, regions=regions)
         if call.on_error == "raise":
             for position, error in encoded.errors.items():
-                raise name_query(call, queries, position, error)
-        for position, texts in encoded.notes.items():
-            notes += [(queries.name(position), text) for text in texts]
-        blocks.append(queries)
-    _warn_about(notes, call.names_queries)
+                raise block.name_query(position, error)
+        blocks.append(block)
+    _warn_about_queries(blocks, call.names_queries)
     return blocks
 
 
-def _warn_about(notes: list[tuple[str, str]], names_queries: bool) -> None:
+def _warn_about_queries(blocks: list[Block], names_queries: bool) -> None:
     """Issue the notes about queries as warnings; of several queries, about the first one."""
+    notes = [
+        (block.name(position), text)
+        for block in blocks
+        for position, texts in block.encode().notes.items()
+        for text in texts
+    ]
     n_others = len(dict(notes)) - 1
     for name, text in notes[:1] if names_queries else notes:
         more = f" (and {n_others} more)" if n_others else ""
         which = f"for the query {name}{more}: " if names_queries else ""
         warn(which + text, SpaceWarning)
+
+
+def _with_generators(call: Block, blocks: list[Block]) -> Iterator[Block]:
+    """Yield the blocks with what the call got when it began, and a generator for each query."""
+    parent = np.random.default_rng(call.settings.rng)
+    for block in blocks:
+        generators = child_generators(call.settings.rng, parent, block.first, len(block.rows))
+        yield replace(block, settings=call.settings, snapshot=call.snapshot, generators=generators)
+
+
+def _read_stream(call: Block, frames: Iterator[Any], target: Any) -> Iterator[Block]:
+    """Yield the rows of many tables in blocks."""
+    parent = np.random.default_rng(call.settings.rng)
+    size = BLOCK if call.settings.share == "block" else 1
+    for first, part in _cut(frames, size):
+        generators = child_generators(call.settings.rng, parent, first, len(part))
+        targets = [target] * len(part)
+        block = replace(call, first=first, rows=part, targets=targets, generators=generators)
+        check_same_queries(block)
+        yield block
 
 
 def _cut(frames: Iterator[Any], size: int) -> Iterator[tuple[int, pd.DataFrame]]:
@@ -664,16 +635,17 @@ def _cut(frames: Iterator[Any], size: int) -> Iterator[tuple[int, pd.DataFrame]]
 def _collect(batches: Iterator[Batch], rows: Any) -> dict[int, Explanation]:
     """Return all answers by position; an error carries those of finished blocks."""
     answers: dict[int, Explanation] = {}
-    fault: Exception | None = None
+    faults: list[Exception | None] = []
     try:
         for batch in batches:
             answers |= batch.answers
-            fault = fault or batch.fault
+            faults.append(batch.fault)
     except KeyboardInterrupt:
         if not answers:
             raise
     except Exception as error:  # workers or the store were lost
-        fault = fault or error
+        faults.append(error)
+    fault = next(filter(None, faults), None)
     if fault is None:
         return answers
     if answers:

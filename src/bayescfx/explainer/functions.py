@@ -1,16 +1,29 @@
-"""The functions of the package: each asks an `Explainer` in one line."""
+"""The functions of the package: each asks an `Explainer` in one line.
+
+Examples
+--------
+>>> import numpy as np
+>>> X = np.random.default_rng(0).normal(size=(50, 2))
+>>> space = Space.from_data(X)
+>>> explain(lambda X: X @ [1.0, 2.0], [0.0, 0.0], space, 2.0, budget=30, rng=0).reached
+True
+>>> many = explain_many(lambda X: X @ [1.0, 2.0], X[:3], space, 4.0, budget=20, rng=0)
+>>> [answer.reached for answer in many]
+[True, True, True]
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pandas as pd
 
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
-from bayescfx.explainer.call_settings import Seed, Share
+from bayescfx.explainer.call_settings import CallOptions, Seed, Share
 from bayescfx.explainer.explainer import Explainer
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
@@ -40,31 +53,24 @@ def explain(
 ) -> Explanation:
     """Find what would have to change in `query` for `model` to predict something else.
 
+    The settings are described in full in :class:`~bayescfx.explainer.CallSettings`.
+
     Parameters
     ----------
     model : callable or object with ``predict``
-        Takes rows like those the space was made from, returns one number per row. For a
-        classifier pass ``probability(clf, label)``.
+        Returns one number per row; for a classifier pass ``probability(clf, label)``.
     query : Series, one-row DataFrame, dict or array of shape (columns,)
         The row to explain; a table may be one of pandas, polars or Arrow.
     space : Space
         The features and what may change.
     target : Target, float or potential
-        The wanted prediction: ``decrease(percent=20)``, ``at_least(150)``, a number, or an object
-        with ``value`` and ``slope``.
+        The wanted prediction, such as ``decrease(percent=20)`` or ``at_least(150)``.
     method : str or Search, default "auto"
-        ``"auto"``: a sweep without a surrogate where the budget affords 50 rows per feature that
-        may move or 2,000 in all, else Bayes-CFX, which also takes over when the sweep has not
-        reached the target.
-        By name: ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``, ``"lbfgsb"``,
-        ``"gradient"``; or a configured one such as ``BayesCFX(batch=16)``.
+        The search, by name or configured, such as ``BayesCFX(batch=16)``.
     budget : int, optional
-        The most single rows sent to the model, the query's included. By default 100; with
-        ``"auto"`` and ``"sweep"`` 2,000 for estimators that run in this process (scikit-learn,
-        LightGBM, XGBoost, CatBoost, ONNX Runtime, PyTorch).
+        The most single rows sent to the model, the query's included.
     n : int, default 1
-        The number of different counterfactuals wanted. Each changes something that no other
-        changes; fewer are returned, with a note, if there are no more.
+        The number of different counterfactuals wanted.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
     timeout : float, optional
@@ -73,48 +79,16 @@ def explain(
         Scored rows of this model; new ones are added to them.
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
-    on_step : callable, optional
-        Receives a `Step` after each model call. If it raises, the search ends with the best so
-        far.
-    on_fault : {"raise", "skip"}, default "raise"
-        What happens to rows for which the model fails: raise an error that carries
-        ``.evaluations`` and, once the search has begun, the best so far in ``.explanations``; or
-        treat the rows as not allowed.
-    progress : bool, default False
-        Whether to show a progress bar, in a notebook or a terminal; needs tqdm.
-    run : str, optional
-        A name for this call, kept in the file of `evaluations`. Made again under this name, the
-        call replays the scored rows and ends as if it had never been cut short, seed included.
-        Without a name, an unfinished call with the same arguments and seed is continued.
+    on_step, on_fault, progress, run : optional
+        A listener, what happens where the model fails, a progress bar, a name of the call.
 
     Returns
     -------
     Explanation
-        The best counterfactuals, how certain they are, and everything needed to check them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> space = Space.from_data(np.random.default_rng(0).normal(size=(50, 2)))
-    >>> answer = explain(lambda X: X @ [1.0, 2.0], [0.0, 0.0], space, 2.0, budget=30, rng=0)
-    >>> answer.reached
-    True
     """
-    with Explainer(
-        model,
-        space,
-        evaluations,
-        method=method,
-        budget=budget,
-        n=n,
-        tolerance=tolerance,
-        timeout=timeout,
-        rng=rng,
-        on_step=on_step,
-        on_fault=on_fault,
-        progress=progress,
-        run=run,
-    ) as explainer:
+    options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
+    options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
+    with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain(query, target)
 
 
@@ -140,9 +114,9 @@ def explain_many(
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
 
-    Queries are answered in blocks of 64. Within a block, each round solves one acquisition per
-    open question and scores all proposals in one model call. A query that already reaches the
-    target is answered with itself.
+    Queries are answered in blocks of 64. A query that already reaches the target is answered with
+    itself. Settings are described in :class:`~bayescfx.explainer.CallSettings`; `budget` and `n`
+    are per query, `timeout` is for the whole call.
 
     Parameters
     ----------
@@ -156,57 +130,21 @@ def explain_many(
         One for all, or one per query.
     method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run : \
 optional
-        As in :func:`explain`; `budget` and `n` are per query, `timeout` is for the whole call.
-        The same seed gives the same answers, whatever `n_jobs`. `on_step` receives a `Step` per
-        query and round; if it raises, all searches end.
+        As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
     n_jobs : int, optional
-        The number of workers that answer blocks at the same time, with joblib: -1 is one per core.
-        By default 1, this process, unless ``joblib.parallel_config`` sets another number and
-        place: processes on this machine, threads, a Dask or a Ray cluster. The answers are the
-        same. With workers, the bar counts queries, and `on_step` receives one `Step` per query,
-        when its block is done.
+        The number of workers that answer blocks at the same time; -1 is one per core.
     share : {"block", "none"}, default "block"
-        What a query learns from, besides the `evaluations` known when the call began: the rows
-        scored for the other queries of its block, or nothing, as if it were asked alone.
+        Whether a query learns from the rows of the other queries of its block.
 
     Returns
     -------
     Explanations
-        One answer per query, in order, with the index of a DataFrame. After an interruption,
-        answers to the queries that were begun: ``.index`` gives their labels.
-
-    Raises
-    ------
-    WorkerError
-        If workers are lost three times with the same block. It carries ``.evaluations`` and, in
-        ``.explanations``, the answers of finished blocks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> space = Space.from_data(X)
-    >>> many = explain_many(lambda X: X @ [1.0, 2.0], X[:3], space, 4.0, budget=20, rng=0)
-    >>> [answer.reached for answer in many]
-    [True, True, True]
+        In order; after an interruption, of the queries that were begun.
     """
-    with Explainer(
-        model,
-        space,
-        evaluations,
-        method=method,
-        budget=budget,
-        n=n,
-        tolerance=tolerance,
-        timeout=timeout,
-        rng=rng,
-        on_step=on_step,
-        on_fault=on_fault,
-        progress=progress,
-        run=run,
-        n_jobs=n_jobs,
-        share=share,
-    ) as explainer:
+    options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
+    options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
+    options |= CallOptions(n_jobs=n_jobs, share=share)
+    with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, islice
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import Row, rows_of
-from bayescfx.deadline import rules_until
+from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Stopped
-from bayescfx.explainer.call_settings import CallSettings
+from bayescfx.explainer.block import Block
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question
@@ -30,9 +30,12 @@ _ROWS_FOR_VERDICT = 12
 _ROWS_FOR_VERDICT_WITH_FEW_FEATURES = 3
 _ROWS_PER_FEATURE = 2
 
-#: Endings of searches that were cut short: there is no time for a verdict, and a later call may
+#: Why searches were cut short: there is no time for a verdict, and a later call may
 #: continue the run.
 CUT_SHORT = ("timeout", "interrupted", "fault")
+
+#: The status of a target that is reached, by whether the answer is an allowed row.
+_REACHED: dict[bool, Status] = {True: "reached", False: "best_guess"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,21 +58,22 @@ class AnswerRow:
 
 
 def report(
-    settings: CallSettings, space: Space, questions: Sequence[Question], unfinished: Stopped
+    block: Block, questions: Sequence[Question], unfinished: Stopped
 ) -> dict[int, Explanation]:
-    """Return the answers to questions of one evaluator, by position.
+    """Return the answers to questions of one evaluator, by position; not to those with an error.
 
-    `unfinished` is the ending of searches that have none of their own.
+    `unfinished` says why searches have stopped that have no reason of their own.
     """
-    if not questions:
+    asked = [question for question in questions if question.error is None]
+    if not asked:
         return {}
-    chosen = [_choose(question) for question in questions]
-    lines = _lines(space, questions, [X for X, _ in chosen])
+    chosen = [_choose(question) for question in asked]
+    lines = _lines(block.space, asked, [X for X, _ in chosen])
     answers: dict[int, Explanation] = {}
-    for question, (X, y) in zip(questions, chosen, strict=True):
-        own_lines = [next(lines) for _ in range(1 + len(X))]
-        ending = question.ending or unfinished
-        answers[question.position] = _answer(settings, space, question, ending, X, y, own_lines)
+    for question, (X, y) in zip(asked, chosen, strict=True):
+        question.stopped = "already met" if question.already_met else question.stopped or unfinished
+        own_lines = list(islice(lines, 1 + len(X)))
+        answers[question.position] = _answer(block, question, X, y, own_lines)
     return answers
 
 
@@ -87,10 +91,9 @@ def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> 
     queries: list[int] = []
     for question, X in zip(questions, chosen, strict=True):
         codes += [question.region.query[None], X]
-        queries += [question.account.place] * (1 + len(X))
+        queries += [question.query_number] * (1 + len(X))
     X = np.concatenate(codes)
-    evaluator = questions[0].account.evaluator
-    rows = rows_of(evaluator.rows(X, np.array(queries)))
+    rows = rows_of(questions[0].evaluator.rows(X, np.array(queries)))
     shares: list[float | None] = [None] * len(X)
     if space.plausibility is not None:
         shares = space.plausibility.share(X).tolist()
@@ -129,74 +132,53 @@ def counterfactuals(
 
 
 def _answer(
-    settings: CallSettings,
-    space: Space,
-    question: Question,
-    ending: Stopped,
-    X: Array,
-    y: Array,
-    lines: Sequence[AnswerRow],
+    block: Block, question: Question, X: Array, y: Array, lines: Sequence[AnswerRow]
 ) -> Explanation:
-    """Return the answer to a question whose search has ended, given its counterfactuals."""
+    """Return the answer to a question whose search has stopped, given its counterfactuals."""
+    assert question.stopped is not None  # set by `report`
     found = counterfactuals(question, X, y, lines)
-    verdict: Verdict | None = None
-    jump: tuple[float, float] | None = None
-    if question.already_met:
-        ending = "already met"
-    elif not question.reached:
-        verdict = _verdict(question, ending)
-        jump = _jump(question)
+    is_miss = not (question.already_met or question.reached)
+    verdict = _verdict(question, block.deadline) if is_miss else None
     return Explanation(
         query=lines[0].row,
         output=question.output,
         target=question.target,
         wanted=question.wanted,
         accepted=question.acceptance,
-        status=_status(question, ending, verdict, found),
+        status=_status(question, verdict) if is_miss else _REACHED[found[0].valid],
         counterfactuals=found,
-        stopped=ending,
+        stopped=question.stopped,
         reachable=_reachable(question),
         trace=_trace(question),
-        evaluations=question.account.evaluator.evaluations,
+        evaluations=question.evaluator.evaluations,
         n_evaluations=question.spent,
-        space=space,
+        space=block.space,
         layout=question.region.schema.layout,
         tolerance=question.tolerance,
         probability_reachable=None if verdict is None else verdict.probability,
         binding=() if verdict is None else verdict.binding,
-        method=", ".join(question.ran) or settings.method_name,
-        seed=settings.seed,
-        jump=jump,
+        method=", ".join(question.ran) or block.settings.method_name,
+        seed=block.settings.seed,
+        jump=_jump(question) if is_miss else None,
         n_wanted=question.n,
     )
 
 
-def _status(
-    question: Question,
-    ending: Stopped,
-    verdict: Verdict | None,
-    found: Sequence[Counterfactual],
-) -> Status:
-    """Return whether the target was reached, or is out of reach."""
-    if question.already_met:
-        return "reached" if found[0].valid else "best_guess"
-    if question.reached:
-        return "reached"
-    if ending == "exhausted":
+def _status(question: Question, verdict: Verdict | None) -> Status:
+    """Return whether a target that was not reached is out of reach."""
+    if question.stopped == "exhausted":
         return "unreachable"
     # The search gave up on what its surrogate knew then. All scored rows may say more, or that
     # nothing can be said.
-    is_unlikely = verdict is None or (
-        verdict.probability is not None and verdict.probability < UNLIKELY
-    )
-    return "unreachable" if ending == "unreachable" and is_unlikely else "best_guess"
+    is_given_up = question.stopped == "unreachable"
+    if verdict is not None:
+        is_given_up &= verdict.probability is not None and verdict.probability < UNLIKELY
+    return "unreachable" if is_given_up else "best_guess"
 
 
 def _reachable(question: Question) -> tuple[float, float]:
     """Return the lowest and the highest output of the allowed rows that were scored."""
-    if question.already_met:
-        return question.output, question.output
-    y = question.y
+    y = np.array([question.output]) if question.already_met else question.y
     return (float(y.min()), float(y.max())) if len(y) else (np.nan, np.nan)
 
 
@@ -204,7 +186,7 @@ def _trace(question: Question) -> Array:
     """Return the best potential after each row that was scored for the question."""
     if question.already_met:
         return np.ones(question.spent)
-    paid = np.array(question.account.paid, dtype=np.intp)
+    paid = np.array(question.paid, dtype=np.intp)
     return np.maximum.accumulate(question.score(question.known.take(paid)[1]))
 
 
@@ -220,22 +202,21 @@ def _jump(question: Question) -> tuple[float, float] | None:
     return min(pairs, key=lambda pair: pair[1] - pair[0], default=None)
 
 
-def _verdict(question: Question, ending: Stopped) -> Verdict | None:
+def _verdict(question: Question, deadline: Deadline) -> Verdict | None:
     """Return the surrogate's verdict on a miss, if enough rows were scored and there is time."""
     n_scored = len(question.y)
-    if not n_scored or ending in CUT_SHORT or question.deadline.passed:
+    if not n_scored or question.stopped in CUT_SHORT or deadline.passed:
         return None
     n_free = len(question.region.free)
     for_few_features = _ROWS_FOR_VERDICT_WITH_FEW_FEATURES + _ROWS_PER_FEATURE * n_free
-    before = rules_until.set(question.deadline)
+    is_exhausted = question.stopped == "exhausted"  # every allowed row was scored
+    if n_scored < min(_ROWS_FOR_VERDICT, for_few_features) and not is_exhausted:
+        return None
     try:
-        with one_thread(), np.errstate(over="ignore"):
-            if ending == "exhausted":  # every allowed row was scored
-                return replace(judge(question), conclusion=Conclusion.IMPOSSIBLE, probability=0.0)
-            if n_scored < min(_ROWS_FOR_VERDICT, for_few_features):
-                return None
-            return judge(question)
+        with limited_to(deadline), one_thread(), np.errstate(over="ignore"):
+            verdict = judge(question)
     except OutOfTime:
         return None
-    finally:
-        rules_until.reset(before)
+    if is_exhausted:
+        return replace(verdict, conclusion=Conclusion.IMPOSSIBLE, probability=0.0)
+    return verdict

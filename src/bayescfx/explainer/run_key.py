@@ -16,21 +16,21 @@ import numpy as np
 
 from bayescfx.data.tables import cells_of
 from bayescfx.data.values import Plain, to_plain
+from bayescfx.deadline import limited_to
 from bayescfx.errors import BayesCFXError, EvaluationsError
-from bayescfx.explainer.batches import Call
+from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import CallSettings
-from bayescfx.explainer.regions import Queries
 from bayescfx.space.space import Space
 
 _KEY_SETTINGS = ("budget", "n", "tolerance", "on_fault")
 
 
-def run_key(settings: CallSettings, space: Space, blocks: Sequence[Queries], targets: Any) -> str:
+def run_key(settings: CallSettings, space: Space, blocks: Sequence[Block], targets: Any) -> str:
     """Return the key of a call. Functions count by their names.
 
     If a function has changed, the search asks for other rows; the outputs of scored rows stay true.
     """
-    cells = [_query_cells(space, queries) for queries in blocks]
+    cells = [_query_cells(block) for block in blocks]
     values = {name: getattr(settings, name) for name in _KEY_SETTINGS}
     values |= {} if settings.share == "block" else {"share": settings.share}
     return _digest(
@@ -45,30 +45,32 @@ def run_key(settings: CallSettings, space: Space, blocks: Sequence[Queries], tar
     )
 
 
-def check_same_queries(call: Call, queries: Queries) -> None:
+def check_same_queries(block: Block) -> None:
     """Raise if a named run that reads its queries in parts had others in the place of these."""
-    name = call.settings.run
-    file = call.evaluations.file
-    if call.snapshot.run is None or name is None or file is None:
+    name = block.settings.run
+    file = block.evaluations.file
+    if block.snapshot.run is None or name is None or file is None:
         return
     try:
-        key = _digest(_query_cells(call.space, queries))
+        key = _digest(_query_cells(block))
     except BayesCFXError:  # some can't be asked: their cells count as they are
-        key = _digest(_as_plain(cells_of(queries.rows)))
-    if not file.same_part(call.snapshot.run, queries.first, key, call.deadline):
+        key = _digest(_as_plain(cells_of(block.rows)))
+    with limited_to(block.deadline):
+        is_same = file.same_part(block.snapshot.run, block.first, key)
+    if not is_same:
         raise EvaluationsError(
-            f"`run` {name!r} was begun with other queries; those from position {queries.first} on "
+            f"`run` {name!r} was begun with other queries; those from position {block.first} on "
             "differ. Choose another name.",
             parameter="run",
         )
 
 
-def _query_cells(space: Space, queries: Queries) -> list[Plain]:
+def _query_cells(block: Block) -> list[Plain]:
     """Return the cells of a block's queries in JSON's own types, as the space has them."""
-    if queries.encoded is None:
-        columns = space.schema.cells(queries.rows, what="query")
+    if block.encoded is None:
+        columns = block.space.schema.cells(block.rows, what="query")
     else:
-        columns = queries.encoded.own.cells
+        columns = block.encoded.own.cells
     return [to_plain(list(cells)) for cells in columns]
 
 

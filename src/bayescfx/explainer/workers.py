@@ -11,10 +11,10 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import islice, takewhile
 from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]  # no stub
 from typing import Any
@@ -23,8 +23,8 @@ import numpy as np
 
 from bayescfx.errors import ModelError, SpaceWarning, WorkerError, optional
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.explainer.batches import Batch, Call, answer_block
-from bayescfx.explainer.regions import Queries
+from bayescfx.explainer.batches import Batch, answer_block
+from bayescfx.explainer.block import Block
 from bayescfx.search.threads import one_thread
 from bayescfx.search.turns import Interrupt
 
@@ -55,7 +55,7 @@ def _require(library: str) -> Any:
 
 
 def in_workers(
-    call: Call, blocks: Iterable[Queries], n_workers: int, interrupt: Interrupt
+    call: Block, blocks: Iterable[Block], n_workers: int, interrupt: Interrupt
 ) -> Iterator[Batch]:
     """Yield the answers to blocks as they finish; blocks of a lost worker are tried again."""
     backend, _ = _require("joblib.parallel").get_active_backend()
@@ -74,15 +74,13 @@ def in_workers(
 
 
 def _run_with_retries(
-    engine: _Threads, wave: list[Queries], n_workers: int, interrupt: Interrupt
+    engine: _Threads, wave: list[Block], n_workers: int, interrupt: Interrupt
 ) -> Iterator[Batch]:
     """Run some blocks; after the loss of a worker go on with those that are not done."""
     waiting = {block.first: block for block in wave}
     n_losses: Counter[int] = Counter()
     while waiting and not interrupt.is_requested:
-        # A block that was running at two losses is tried alone, to find the one to blame.
-        suspects = [b for b in waiting.values() if n_losses[b.first] >= _TRIES_TOGETHER]
-        part = suspects[:1] or list(waiting.values())
+        part = _next_part(waiting, n_losses)
         try:
             running: Any = engine.run(takewhile(lambda _: not interrupt.is_requested, part))
             with closing(running) as batches:
@@ -94,14 +92,25 @@ def _run_with_retries(
                 raise
             left = [block for block in part if block.first in waiting]
             n_losses.update(block.first for block in left[: 2 * n_workers])  # begun by then
-            most = _TRIES_TOGETHER + _TRIES_ALONE
-            if suspects and left and n_losses[left[0].first] >= most:
-                raise _lost(left[0], error) from error
+            for block in left[:1]:
+                if n_losses[block.first] >= _TRIES_TOGETHER + _TRIES_ALONE:
+                    raise _lost(block, error) from error
 
 
-def _lost(block: Queries, error: Exception) -> WorkerError:
+def _next_part(waiting: Mapping[int, Block], n_losses: Mapping[int, int]) -> list[Block]:
+    """Return the blocks to try next, all that wait or one that may have cost two workers.
+
+    A block that was running at two losses is tried alone, to find the one to blame.
+    """
+    for first, block in waiting.items():
+        if n_losses[first] >= _TRIES_TOGETHER:
+            return [block]
+    return list(waiting.values())
+
+
+def _lost(block: Block, error: Exception) -> WorkerError:
     """Return the error for a block with which workers are lost every time."""
-    last = block.first + len(block) - 1
+    last = block.first + len(block.rows) - 1
     return WorkerError(
         f"workers were lost three times with the queries at positions {block.first} to "
         f"{last}: {type(error).__name__}. Give each worker more memory, or look at what the "
@@ -118,17 +127,17 @@ def _is_loss(error: BaseException) -> bool:
 class _Threads:
     """Workers that share the memory of this process: nothing is sent."""
 
-    def __init__(self, call: Call, backend: Any, n_workers: int) -> None:
+    def __init__(self, call: Block, backend: Any, n_workers: int) -> None:
         self.call = call
         self.backend = backend
         self.n_workers = n_workers
 
-    def run(self, blocks: Iterator[Queries]) -> Iterator[Batch]:
+    def run(self, blocks: Iterator[Block]) -> Iterator[Batch]:
         """Yield the answers to blocks as they finish."""
         # The limit is set once for all: threads that set and restore it would interfere.
         with one_thread():
             tasks = ((block, Interrupt()) for block in blocks)
-            yield from self._run_tasks(partial(_answer_in_worker, self.call), tasks)
+            yield from self._run_tasks(_answer_in_worker, tasks)
 
     def _run_tasks(self, function: Callable[..., Any], tasks: Iterator[Any]) -> Iterator[Any]:
         joblib = _require("joblib")
@@ -147,7 +156,7 @@ class _Threads:
 class _Processes(_Threads):
     """Workers in other processes: the call is pickled once, and each worker keeps it."""
 
-    def __init__(self, call: Call, backend: Any, n_workers: int) -> None:
+    def __init__(self, call: Block, backend: Any, n_workers: int) -> None:
         super().__init__(call, backend, n_workers)
         self.cloudpickle = _require("cloudpickle")
         try:
@@ -164,13 +173,13 @@ class _Processes(_Threads):
         if type(backend).__module__.startswith("ray."):
             self.parcel = optional("ray", "this backend needs").put(self.parcel)
 
-    def run(self, blocks: Iterator[Queries]) -> Iterator[Batch]:
+    def run(self, blocks: Iterator[Block]) -> Iterator[Batch]:
         """Yield the answers to blocks as they finish."""
         tasks = (
             (
                 self.digest,
                 self.parcel,
-                self.cloudpickle.dumps(replace(block, encoded=None, regions=None)),
+                self.cloudpickle.dumps(block.queries()),
             )
             for block in blocks
         )
@@ -202,7 +211,7 @@ class _Dask(_Processes):
             client.cancel(list(running.futures))
 
 
-_calls: dict[str, Call] = {}  # in a worker: the last call, by its digest
+_calls: dict[str, Block] = {}  # in a worker: the last call, by its digest
 _lock = threading.Lock()
 
 
@@ -213,7 +222,7 @@ def _serve(digest: str, parcel: Any, packed: bytes) -> bytes:
     call = _load_call(digest, parcel)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        batch = _answer_in_worker(call, pickle.loads(packed), Interrupt())
+        batch = _answer_in_worker(replace(call, **pickle.loads(packed)), Interrupt())
     answers = {i: answer.without_context() for i, answer in batch.answers.items()}
     notes = {
         (str(w.message), w.category, w.filename, w.lineno)
@@ -229,7 +238,7 @@ def _serve(digest: str, parcel: Any, packed: bytes) -> bytes:
     return content
 
 
-def _load_call(digest: str, parcel: Any) -> Call:
+def _load_call(digest: str, parcel: Any) -> Block:
     """Return the call in a worker, unpickled once."""
     with _lock:  # a worker may have threads
         if digest not in _calls:
@@ -255,12 +264,12 @@ def _exit_with_parent(parent: int | None) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def _answer_in_worker(call: Call, queries: Queries, interrupt: Interrupt) -> Batch:
+def _answer_in_worker(block: Block, interrupt: Interrupt) -> Batch:
     """Answer a block, and hand over the rows that were scored."""
-    is_in_memory = call.evaluations.file is None
-    evaluations = Evaluations() if is_in_memory else call.evaluations
-    batch = answer_block(call, queries, evaluations, interrupt)
-    if call.keeps_rows and is_in_memory:
+    is_in_memory = block.evaluations.file is None
+    evaluations = Evaluations() if is_in_memory else block.evaluations
+    batch = answer_block(block, evaluations, interrupt)
+    if block.keeps_rows and is_in_memory:
         batch = replace(batch, scored=evaluations.packed())
     return batch
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.checks import check, check_whole, is_a, is_number
-from bayescfx.deadline import Deadline, in_time, waiting
+from bayescfx.deadline import Deadline, in_time, time_limit
 from bayescfx.errors import ModelError, OutOfTime, one_line, optional
 from bayescfx.models.protocols import Mlflow, OpenInference
 
@@ -223,7 +223,7 @@ class Endpoint:
 
     def _send(self, verb: str, url: str, body: Any) -> tuple[int, Any]:
         """Return status and content, JSON or text; retry while the server is busy or away."""
-        deadline = waiting.get()
+        deadline = time_limit.get()
         for attempt in itertools.count(1):
             reply = self._attempt(verb, url, body, deadline)
             if not reply.is_busy:

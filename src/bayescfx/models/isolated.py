@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 
 from bayescfx.checks import check, is_number
 from bayescfx.data.tables import Rows
-from bayescfx.deadline import in_time, waiting
+from bayescfx.deadline import in_time, time_limit
 from bayescfx.errors import ModelError, OutOfTime, one_line
 from bayescfx.models.model import Model, answered, as_model
 
@@ -193,7 +193,7 @@ class Worker:
         """Send a message and return the answer, within `timeout` and the deadline of a search."""
         process = self._process
         assert process is not None
-        deadline = waiting.get()
+        deadline = time_limit.get()
         seconds = min(math.inf if timeout is None else timeout, deadline.left)
         try:
             answer: dict[str, Any] = in_time(partial(_exchange, process, message), seconds)

@@ -15,7 +15,7 @@ from bayescfx.checks import check
 from bayescfx.data.schema import Schema, by_feature
 from bayescfx.data.tables import Row, Rows, as_pandas, pick, row_of, rows_of
 from bayescfx.data.values import is_missing
-from bayescfx.errors import QueryError, SpaceError, hearing, one_line
+from bayescfx.errors import QueryError, SpaceError, one_line
 from bayescfx.models.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.targets import as_target
@@ -422,8 +422,10 @@ def _needless_changes(
 
 def around(space: Space, query: object, schema: Schema | None = None) -> Region:
     """Return the region around a row, without the warnings of a search."""
-    with hearing(lambda _: None):
-        return space.around(query, schema=schema)
+    found = space.regions([query], schema=schema)
+    for error in found.errors.values():
+        raise error
+    return found.regions[0]
 
 
 def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tuple[Any, Any]]]:

@@ -15,7 +15,7 @@ import scipy
 from bayescfx.arrays import Array
 from bayescfx.checks import check_positive, check_whole
 from bayescfx.search.gradient import difference_quotients
-from bayescfx.search.question import Ending, Question, Rounds
+from bayescfx.search.question import Question, Rounds, Stopped
 from bayescfx.search.start import fresh_rows
 from bayescfx.space.repair import repair
 
@@ -99,7 +99,7 @@ class LBFGSB:
         check_positive("tolerance", self.tolerance)
         check_whole("memory", self.memory, 1)
 
-    def run(self, question: Question) -> Ending:
+    def run(self, question: Question) -> Stopped:
         """Climb from one start after the other until the budget, the time or the region ends."""
         query = question.region.query
         first = [query] if question.region.contains(query[None, :])[0] else []

@@ -26,6 +26,7 @@ import numpy as np
 from bayescfx.acquisition import log_probability_in
 from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
+from bayescfx.deadline import time_limit
 from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search import start
 from bayescfx.search.finish import finish
@@ -37,7 +38,7 @@ from bayescfx.search.objectives import (
     Record,
     Terraces,
 )
-from bayescfx.search.question import Ending, Question, Rounds, misses
+from bayescfx.search.question import Question, Rounds, Stopped, misses
 from bayescfx.search.verdict import Outlook, Watch
 from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle
@@ -196,14 +197,14 @@ class BayesCFX:
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be scored, receive their outputs ``(k,)``."""
         run = _Run(self, question)
-        state: Phase | Ending = Phase.START
+        state: Phase | Stopped = Phase.START
         while isinstance(state, Phase):
             state = yield from PHASES[state](run)
         return state
 
 
 #: The rounds of one phase; returns the next phase, or why the search ends.
-PhaseRounds: TypeAlias = Generator[Array, Array, "Phase | Ending"]
+PhaseRounds: TypeAlias = Generator[Array, Array, "Phase | Stopped"]
 
 
 def _start(run: _Run) -> PhaseRounds:
@@ -262,16 +263,16 @@ def _approach(run: _Run) -> PhaseRounds:
             kept = 0.0
         surrogate = run.fit()
         proposal = run.propose_nearer(surrogate)
-        run.ending = None
+        run.stopped = None
         if proposal.exhausted:
-            run.ending = "exhausted"
+            run.stopped = "exhausted"
         elif run.is_idle and run.accuracy.is_right(surrogate):
-            run.ending = "nothing nearer expected"
+            run.stopped = "nothing nearer expected"
         rows = run.single_changes()[: max(question.left - int(kept), 0)]
         if len(rows):
             yield rows
             continue
-        if run.ending is not None:
+        if run.stopped is not None:
             return Phase.SETTLE
         points = run.tidy(proposal.points)
         if not kept and question.left <= n_to_settle(question.region, points).sum():
@@ -298,8 +299,8 @@ def _settle(run: _Run) -> PhaseRounds:
     question = run.question
     batch = run.settings.batch
     yield from finish(question, question.left, batch=batch, worth=run.saving)
-    assert run.ending is not None  # set by the phase before
-    return run.ending
+    assert run.stopped is not None  # set by the phase before
+    return run.stopped
 
 
 PHASES: dict[Phase, Callable[[_Run], PhaseRounds]] = {
@@ -376,7 +377,7 @@ class _Run:
         self.settings = settings
         self.question = question
         self.accuracy = _Accuracy(question)
-        self.ending: Ending | None = None  # why the phase APPROACH is about to end
+        self.stopped: Stopped | None = None  # why the phase APPROACH is about to end
         self._surrogate: Surrogate | None = None
         self._record: Record | None = None
         self._record_key = (0, 0)  # numbers of scored rows and requests it was made from
@@ -393,7 +394,7 @@ class _Run:
             k=settings.batch,
             avoid=question.known,
             effort="brief",
-            deadline=question.deadline,
+            deadline=time_limit.get(),
         )
 
     # ── surrogate and record ──
@@ -405,14 +406,14 @@ class _Run:
         X, y = question.lessons(settings.points)
         outputs = question.to_surrogate(y)
         self._surrogate = fit_surrogate(
-            settings, question.region, X, outputs, self._surrogate, question.deadline
+            settings, question.region, X, outputs, self._surrogate, time_limit.get()
         )
         return self._surrogate
 
     def record(self) -> Record:
         """Return the costs to beat, updated when rows have been scored."""
         question = self.question
-        key = (len(question.known), len(question.account.asked))
+        key = (len(question.known), len(question.asked))
         if self._record is None or self._record_key != key:
             self._record = Record(question.region, question.X[question.hits], question.n)
             self._record_key = key
@@ -489,7 +490,7 @@ class _Run:
     def single_changes(self) -> Array:
         """Return single changes that the phase APPROACH tries now, if any."""
         question = self.question
-        if self.ending is not None:
+        if self.stopped is not None:
             rows = self._untried(self._alone)
             return rows if len(rows) else self._closer(self._last_reaches)
         if question.spent > TUNING.try_few_values_after * question.budget:

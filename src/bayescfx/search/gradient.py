@@ -18,8 +18,9 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, is_single
 from bayescfx.checks import check_positive, check_whole
+from bayescfx.deadline import time_limit
 from bayescfx.errors import ModelError, SpaceError
-from bayescfx.search.question import Ending, Question
+from bayescfx.search.question import Question, Stopped
 from bayescfx.search.start import fresh_rows
 from bayescfx.space.region import Region
 from bayescfx.space.slice import Slice
@@ -324,7 +325,7 @@ class ProjectedGradient:
         check_whole("restarts", self.restarts, 0)
         check_whole("iterations", self.iterations, 1)
 
-    def run(self, question: Question) -> Ending:
+    def run(self, question: Question) -> Stopped:
         """Follow the recurrence from the query, then from random rows."""
         for _ in self.visits(question):
             pass
@@ -408,7 +409,7 @@ class ProjectedGradient:
         """Yield the points of the recurrence from one start."""
         length = visit.step
         for _ in range(self.iterations):
-            slopes.question.deadline.check()
+            time_limit.get().check()
             yield visit
             if visit.residual <= self.tolerance:
                 return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.deadline import time_limit
 from bayescfx.evaluations.evaluator import Account
 from bayescfx.space.region import Region
 from bayescfx.surrogate.coordinates import Coordinates
@@ -149,4 +150,4 @@ def surrogate_for(
     settings = settings or SurrogateSettings()
     X, y = question.lessons(settings.points, everywhere=everywhere)
     outputs = (values or question.to_surrogate)(y)
-    return fit_surrogate(settings, question.region, X, outputs, before, question.deadline)
+    return fit_surrogate(settings, question.region, X, outputs, before, time_limit.get())

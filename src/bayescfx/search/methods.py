@@ -52,9 +52,9 @@ class Auto:
 def _sweep_first(question: Question) -> Rounds:
     """Sweep; if the target is not reached, continue with Bayes-CFX."""
     question.ran.append("sweep")
-    ending = yield from Sweep().first(question)
-    if ending is not None:
-        return ending
+    stopped = yield from Sweep().first(question)
+    if stopped is not None:
+        return stopped
     question.ran.append("bayes-cfx")
     return (
         yield from BayesCFX(batch=max(1, question.left // TUNING.calls_after_sweep)).rounds(

@@ -14,6 +14,7 @@ import numpy as np
 from bayescfx.acquisition import log_expected_improvement
 from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
+from bayescfx.deadline import time_limit
 from bayescfx.propose import propose
 from bayescfx.search.baselines import is_satisfied
 from bayescfx.search.learning import surrogate_for
@@ -104,7 +105,7 @@ class NaiveBayes:
                 question.X[order[:N_STARTS]],
                 k=self.batch,
                 avoid=question.known,  # failed rows included
-                deadline=question.deadline,
+                deadline=time_limit.get(),
             )
             if proposal.exhausted:
                 return "exhausted"

@@ -9,160 +9,161 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
-from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import InfeasibleError
-from bayescfx.evaluations.evaluator import Account, Stopped
-from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
+from bayescfx.errors import InfeasibleError, TargetError
+from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
+from bayescfx.evaluations.evaluator import Stopped as Stopped  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
+from bayescfx.potentials.targets import as_target
 from bayescfx.search.learning import Nearby, relevant
 from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.region import Region
-from bayescfx.space.sampling import background, sample
+from bayescfx.space.sampling import background, background_rows, sample
 
-Rounds: TypeAlias = Generator[Array, Array, Ending]
+#: Rows on which a potential of the user's own is checked.
+_ROWS_FOR_OWN_POTENTIAL = 4
+
+Rounds: TypeAlias = Generator[Array, Array, Stopped]
 
 
-class Question:
-    """One query with its target, as a search sees it.
+class Question(Account):
+    """One query with its target, its budget and its scored rows, as a search sees it.
+
+    A question exists before f(query) is known; `begin` turns its target into a potential.
 
     A surrogate may model the outputs on another scale (log-odds for a probability). The potential
     and the target set stay on the scale of the outputs and are mapped to that of the surrogate.
 
     Parameters
     ----------
-    account : Account
-        Scores codes, counts them against the budget and holds the region of the query.
-    output : float
-        f(query).
-    target : Target
-        The target as the user stated it.
+    evaluator : Evaluator
+        Scores codes.
+    region : Region
+        The rows that are allowed, and the query.
+    budget : int
+        The number of rows that may be sent to the model.
     rng : numpy.random.Generator
         The only source of randomness of the search.
-    deadline : Deadline, optional
-        The moment at which fitting and proposing stop.
     n : int, default 1
         The number of counterfactuals wanted.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed.
-    already_met : bool, default False
-        Whether the query itself is an allowed row that reaches the target. Such a question is not
-        searched for and has no potential.
+    position : int, default 0
+        The position of the query among all queries of the call.
+    name : str, optional
+        How messages refer to the query where there are several.
 
     Attributes
     ----------
-    position : int
-        The position of the query among all queries of the call.
-    name : str or None
-        How messages refer to the query where there are several.
-    records_error : bool
-        Whether a search without an allowed row records its error and ends; else it raises it.
-    error : InfeasibleError or None
-        The recorded error.
-    region : Region
-        The rows that are allowed.
     known : Known
         Every scored row, including failed rows and the rows of other questions.
     inside : Nearby
         The scored rows inside the region that the search looks at.
     alike : Nearby
         The scored rows that a surrogate is fitted to.
+    output : float
+        f(query).
+    target : Target
+        The target.
+    wanted : Intervals
+        The outputs asked for, without any tolerance.
     acceptance : Intervals
         Outputs that count as reached.
     surrogate_acceptance : Intervals
         The same on the surrogate's scale; ends at 0 and 1 become infinite.
+    potential, surrogate_potential : LevelPotential
+        The potential of the outputs, and the same as a function of what the surrogate models.
+    already_met : bool
+        Whether the query itself is an allowed row that reaches the target. Such a question is not
+        searched for and has no potential.
     ran : list of str
         The methods that ran, where the method chooses between several.
-    ending : str or None
-        Why the search ended; None while it runs.
+    stopped : str or None
+        Why the search has stopped; None while it runs.
+    error : InfeasibleError or None
+        Why there is no allowed row, if that is recorded.
     """
+
+    output: float
+    target: Target
+    wanted: Intervals
+    acceptance: Intervals
+    surrogate_acceptance: Intervals
+    potential: LevelPotential
+    surrogate_potential: LevelPotential
 
     def __init__(
         self,
-        account: Account,
-        output: float,
-        target: Target,
+        evaluator: Evaluator,
+        region: Region,
+        budget: int,
         rng: np.random.Generator,
-        deadline: Deadline = NEVER,
+        *,
         n: int = 1,
         tolerance: float = 0.05,
-        *,
-        already_met: bool = False,
+        position: int = 0,
+        name: str | None = None,
     ) -> None:
-        self.account = account
-        self.output = output
-        self.target = target
+        super().__init__(evaluator, region, budget)
         self.rng = rng
-        self.deadline = deadline
         self.n = n
         self.tolerance = tolerance
-        self.position = 0
-        self.name: str | None = None
-        self.records_error = False
-        self.error: InfeasibleError | None = None
-        self.already_met = already_met
+        self.position = position
+        self.name = name
+        self.known: Known = evaluator.known
+        self.inside = Nearby(self)
+        self.alike = Nearby(self)
+        self.already_met = False
         self.ran: list[str] = []
-        self.ending: Stopped | None = None
-        self.region: Region = account.region
-        self.known: Known = account.evaluator.known
-        self.inside = Nearby(account)
-        self.alike = Nearby(account)
-        self.acceptance: Intervals = target.acceptance(output, tolerance)
-        self.surrogate_acceptance: Intervals = self.acceptance
-        self._link: Logit | None = None
-        self._potential: LevelPotential | None = None
-        self._surrogate_potential: LevelPotential | None = None
-        if already_met:
+        self.stopped: Stopped | None = None
+        self.error: InfeasibleError | None = None
+        self._link = None if evaluator.model.link is None else Logit()
+
+    def begin(self, target: object, output: float) -> None:
+        """Turn what the user stated as the target into a potential, given f(query).
+
+        A potential of the user's own is checked on the outputs of a few rows. A question whose
+        target is the query's own output counts as met.
+        """
+        outputs = [output]
+        if hasattr(target, "value") and hasattr(target, "slope"):
+            outputs += self._some_outputs()
+        self.output = output
+        self.target = as_target(target, outputs)
+        self.acceptance = self.target.acceptance(output, self.tolerance)
+        self.surrogate_acceptance = self.acceptance
+        self.wanted = self.target.wanted(output)
+        is_accepted = bool(self.accepted(np.array([output]))[0])
+        # A query that reaches the target by breaking a rule is searched for.
+        self.already_met = is_accepted and bool(self.region.contains(self.region.query[None])[0])
+        if self.already_met:
             return
-        potential = target.potential(output)
-        self._potential = potential
-        self._surrogate_potential = potential
-        if account.evaluator.model.link is not None:
-            self._link = Logit()
-            self._surrogate_potential = Linked(potential, self._link)
+        try:
+            self.potential = self.target.potential(output)
+        except TargetError:
+            if not is_accepted:
+                raise
+            self.already_met = True  # no other row has this output for certain
+            return
+        self.surrogate_potential = self.potential
+        if self._link is not None:
+            self.surrogate_potential = Linked(self.potential, self._link)
             self.surrogate_acceptance = self._link.intervals(self.acceptance)
 
-    @property
-    def potential(self) -> LevelPotential:
-        """The potential of the outputs."""
-        if self._potential is None:
-            raise ValueError("a question that is already met has no potential")
-        return self._potential
-
-    @property
-    def surrogate_potential(self) -> LevelPotential:
-        """The potential as a function of what the surrogate models."""
-        if self._surrogate_potential is None:
-            raise ValueError("a question that is already met has no potential")
-        return self._surrogate_potential
-
-    @property
-    def budget(self) -> int:
-        """The number of rows that may be sent to the model for this question."""
-        return self.account.budget
-
-    @property
-    def spent(self) -> int:
-        """The number of rows sent to the model for this question so far."""
-        return self.account.spent
-
-    @property
-    def left(self) -> int:
-        """The number of rows that may still be sent."""
-        return self.account.left
-
-    def evaluate(self, X: Array) -> Array:
-        """Return outputs ``(n,)`` of codes ``(n, d)``; raise `Stop` if some can't be had."""
-        return self.account.evaluate(X)
+    def _some_outputs(self) -> list[float]:
+        """Return outputs of a few rows, if the budget allows."""
+        rows = background_rows(self.region, _ROWS_FOR_OWN_POTENTIAL, self.rng)
+        if self.left <= len(rows):
+            return []
+        try:
+            y = self.evaluate(rows)
+        except Stop as stop:  # skipped faults used up the budget
+            y = stop.y
+        return [output for output in y.tolist() if not np.isnan(output)]
 
     def to_surrogate(self, y: Array) -> Array:
         """Return outputs ``(n,)`` on the surrogate's scale; always finite for finite outputs."""
         return y if self._link is None else self._link.forward(y)
-
-    @cached_property
-    def wanted(self) -> Intervals:
-        """The outputs asked for, without any tolerance."""
-        return self.target.wanted(self.output)
 
     def accepted(self, y: Array) -> Mask:
         """Return which outputs ``(n,)`` reach the target; a fault does not."""
@@ -194,7 +195,7 @@ class Question:
     @property
     def reached(self) -> bool:
         """Whether any row of `X` reaches the target."""
-        return bool(self.hits.any())
+        return bool(self.accepted(self.y).any())
 
     @property
     def best(self) -> int:
@@ -277,8 +278,8 @@ class RoundSearch(Protocol):
 class LoneSearch(Protocol):
     """A way to spend a budget of model calls on a single question."""
 
-    def run(self, question: Question) -> Ending:
-        """Evaluate rows through ``question.account`` until done; `Stop` may end it at any call."""
+    def run(self, question: Question) -> Stopped:
+        """Evaluate rows with ``question.evaluate`` until done; `Stop` may end it at any call."""
         ...
 
 

@@ -25,10 +25,25 @@ def distinct(question: Question, n: int) -> Indices:
     differ clearly (:func:`different`); fewer rather than the same twice.
     """
     some, is_reached = _candidates(question)
-    chooser = _Choice(question.region, question.X[some], is_reached=is_reached)
-    chooser.choose(n, only_new_sets=True)
-    chooser.choose(n, only_new_sets=False)
-    return np.asarray(some[chooser.chosen])
+    region = question.region
+    X = question.X[some]
+    changed = clear_changes(region, X)
+    sets: set[bytes] = set()  # of features that the chosen rows change
+    is_open = np.ones(len(X), dtype=np.bool_)  # rows that may still be chosen
+    chosen: list[int] = []
+    for only_new_sets in (True, False):
+        for i in np.flatnonzero(is_open).tolist():
+            features = changed[i].tobytes()
+            is_repeated = only_new_sets and features in sets
+            if len(chosen) == n or is_repeated or not is_open[i]:
+                continue
+            is_open[i] = False
+            if needless(region, X, X[i]) if is_reached else _is_outdone(changed, i):
+                continue
+            sets.add(features)
+            chosen.append(_sparser(region, X, i, chosen) if is_reached else i)
+            is_open &= different(region, X, X[chosen[-1:]])[:, 0]  # the others are much the same
+    return np.asarray(some[chosen])
 
 
 def _candidates(question: Question) -> tuple[Indices, bool]:
@@ -48,47 +63,6 @@ def _candidates(question: Question) -> tuple[Indices, bool]:
         n_nearer = max(1, int(np.argmin(moved)))
         return some[:n_nearer], is_reached
     return some, is_reached
-
-
-class _Choice:
-    """Answers chosen one after another from rows ``(n, d)``, best first."""
-
-    def __init__(self, region: Region, X: Array, *, is_reached: bool) -> None:
-        self.region = region
-        self.X = X
-        self.is_reached = is_reached
-        self.chosen: list[int] = []
-        self._changed = clear_changes(region, X)
-        self._sets: set[bytes] = set()  # of features that the chosen rows change
-        self._is_open = np.ones(len(X), dtype=np.bool_)  # rows that may still be chosen
-
-    def choose(self, n: int, *, only_new_sets: bool) -> None:
-        """Choose rows until there are `n`; with `only_new_sets` one for each set of features."""
-        for i in np.flatnonzero(self._is_open).tolist():
-            if len(self.chosen) == n:
-                return
-            if not self._is_open[i]:
-                continue
-            features = self._changed[i].tobytes()
-            if only_new_sets and features in self._sets:
-                continue
-            self._is_open[i] = False
-            if not self._is_superfluous(i):
-                self._sets.add(features)
-                self._take(i)
-
-    def _is_superfluous(self, i: int) -> bool:
-        """Return whether row `i` has changes that another row does without."""
-        if self.is_reached:
-            return needless(self.region, self.X, self.X[i])
-        return _is_outdone(self._changed, i)
-
-    def _take(self, i: int) -> None:
-        """Choose row `i`, or a sparser one, and close the rows that are much the same."""
-        if self.is_reached:
-            i = _sparser(self.region, self.X, i, self.chosen)
-        self.chosen.append(i)
-        self._is_open &= different(self.region, self.X, self.X[[i]])[:, 0]
 
 
 def needless(region: Region, hits: Array, x: Array) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array, row_keys
+from bayescfx.deadline import time_limit
 from bayescfx.search.question import Question
 from bayescfx.space.neighbourhood import block_values
 from bayescfx.space.region import Region
@@ -42,7 +43,7 @@ def fresh_rows(question: Question) -> Iterator[Array]:
     seen: set[bytes] = set()
     n_fruitless = 0
     while n_fruitless < TUNING.fruitless_pools:
-        question.deadline.check()
+        time_limit.get().check()
         before = len(seen)
         yield from _unseen(question, sample(region, TUNING.pool, question.rng), seen)
         if len(seen) > before:

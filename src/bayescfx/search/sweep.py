@@ -23,7 +23,7 @@ from bayescfx.errors import InfeasibleError
 from bayescfx.search.climb import climb, is_too_far
 from bayescfx.search.finish import finish, finish_sweep, shorter_answers
 from bayescfx.search.pairs import Pairs, choose_to_hit, choose_to_learn, several
-from bayescfx.search.question import Ending, Question, Rounds, best_first
+from bayescfx.search.question import Question, Rounds, Stopped, best_first
 from bayescfx.search.start import fresh_rows
 from bayescfx.search.sweep_state import TUNING, SweepState
 from bayescfx.space.neighbourhood import Moves, finer_moves, single_moves
@@ -67,9 +67,9 @@ class Sweep:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        ending = yield from self.first(question)
+        stopped = yield from self.first(question)
         rows = fresh_rows(question)  # where nothing was reached, random rows follow
-        while ending is None:
+        while stopped is None:
             # A random hit has needless changes: two thirds are kept to take them back.
             batch = list(islice(rows, min(self.batch, 1 + question.left // 3)))
             if not batch:
@@ -77,10 +77,10 @@ class Sweep:
             yield np.array(batch)
             if question.reached:
                 yield from finish(question, question.left // 2, batch=self.batch)
-                ending = yield from self.first(question)
-        return ending
+                stopped = yield from self.first(question)
+        return stopped
 
-    def first(self, question: Question) -> Generator[Array, Array, Ending | None]:
+    def first(self, question: Question) -> Generator[Array, Array, Stopped | None]:
         """Yield rows as `rounds` does; return None, with budget left, if nothing was reached."""
         everything = question.region.enumerate(min(TUNING.listed, question.left))
         if everything is not None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.deadline import rules_until, waiting
+from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime
-from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop
-from bayescfx.search.question import Question, Rounds, RoundSearch, Search
+from bayescfx.evaluations.evaluator import Scores, Stop
+from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -83,119 +85,125 @@ class _Interrupted(Exception):
 
 def run_searches(
     search: Search,
-    questions: Mapping[int, Question],
-    evaluator: Evaluator,
+    questions: Sequence[Question],
+    deadline: Deadline,
     interrupt: Interrupt,
     on_step: Listener | None = None,
+    *,
+    records_errors: bool = False,
 ) -> None:
-    """Run the searches of several questions until each has ended.
+    """Run the searches of several questions until each has stopped.
 
     Each round collects the proposals of every open search and scores them in one model call.
 
     Whatever ends the loop, including an error of the model, the questions stay usable, and
-    ``question.ending`` gives the reason for those whose search had ended by then.
+    ``question.stopped`` gives the reason for those whose search had stopped by then.
 
     Parameters
     ----------
     search : Search
         The method, the same for all questions.
-    questions : dict of int to Question
-        The open questions by position; they share one evaluator.
-    evaluator : Evaluator
-        Scores the rows of all questions in one model call per round.
+    questions : sequence of Question
+        The open questions; they share one evaluator.
+    deadline : Deadline
+        When all searches stop.
     interrupt : Interrupt
         Ends the loop once it is requested.
     on_step : callable, optional
         Receives a `Step` per question and round.
+    records_errors : bool, default False
+        Whether a search without an allowed row records its error in ``question.error`` and stops;
+        else it raises it.
     """
-    generators: dict[int, Rounds] = {}
-    previous_deadline = waiting.set(evaluator.deadline)
+    rounds: dict[Question, Rounds] = {}
     try:
         if isinstance(search, RoundSearch):
-            for position, question in questions.items():
-                generators[position] = search.rounds(question)
+            rounds = {question: search.rounds(question) for question in questions}
         else:
-            _run_one_by_one(search, questions, interrupt, on_step)
-        scores: dict[int, Scores | None] = dict.fromkeys(generators)
+            _run_one_by_one(search, questions, deadline, interrupt, on_step, records_errors)
+        scores: dict[Question, Scores | None] = dict.fromkeys(rounds)
         while scores:
-            proposals: dict[int, Array] = {}
-            for position, answer in scores.items():
-                rows = _next_rows(questions[position], generators[position], answer, interrupt)
-                if rows is not None:
-                    proposals[position] = rows
-            requests = [(questions[i].account, rows) for i, rows in proposals.items()]
-            found = evaluator.evaluate_many(requests) if requests else []
-            scores = dict(zip(proposals, found, strict=True))
-            for position in proposals if on_step is not None else ():
-                _report_step(questions[position], interrupt, on_step)
+            requests: list[tuple[Question, Array]] = []
+            with limited_to(deadline):
+                for question, answer in scores.items():
+                    # Overflow means that a row is too far away to be of use.
+                    with one_thread(), np.errstate(over="ignore"):
+                        step = rounds[question].send
+                        rows = _advance(question, step, answer, interrupt, records_errors)
+                    if rows is not None:
+                        requests.append((question, rows))
+                found = questions[0].evaluator.evaluate_many(requests)
+            scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
+            for question in scores if on_step is not None else ():
+                _report_step(question, interrupt, on_step)
     except (_Interrupted, KeyboardInterrupt):
         interrupt.is_requested = True
     finally:
-        waiting.reset(previous_deadline)
-        for generator in generators.values():
+        for generator in rounds.values():
             generator.close()
 
 
-def _next_rows(
-    question: Question, generator: Rounds, scores: Scores | None, interrupt: Interrupt
-) -> Array | None:
-    """Return the codes ``(k, d)`` a search asks for next, or None when it has ended."""
+def _run_one_by_one(
+    search: LoneSearch,
+    questions: Sequence[Question],
+    deadline: Deadline,
+    interrupt: Interrupt,
+    on_step: Listener | None,
+    records_errors: bool,
+) -> None:
+    """Run searches that cannot take turns; `on_step` is called after each of their model calls."""
+    for question in questions:
+        question.after = partial(_report_step, question, interrupt, on_step)
+        with limited_to(deadline):
+            run = partial(_run_alone, search, question)
+            _advance(question, run, None, interrupt, records_errors)
+
+
+def _run_alone(search: LoneSearch, question: Question, _: None) -> None:
+    """Run a search that cannot take turns."""
+    question.stopped = search.run(question)
+
+
+def _advance(
+    question: Question,
+    step: Callable[[Any], T],
+    scores: Scores | None,
+    interrupt: Interrupt,
+    records_errors: bool,
+) -> T | None:
+    """Return what a step of a search returns, given the outputs that it asked for before.
+
+    If the search stops, record the reason and return None.
+    """
     if interrupt.is_requested:
         raise _Interrupted
     if scores is not None and scores.stopped:
-        question.ending = scores.stopped
+        question.stopped = scores.stopped
         return None
     if question.left <= 0:
-        question.ending = "budget"
+        question.stopped = "budget"
         return None
-    # Overflow means that a row is too far away to be of use.
-    with _SearchEnd(question), one_thread(), np.errstate(over="ignore"):
-        return next(generator) if scores is None else generator.send(scores.y)
-    return None
+    try:
+        return step(None if scores is None else scores.y)
+    except (StopIteration, Stop, OutOfTime, BayesCFXError) as end:
+        _record_end(question, end, records_errors)
+        return None
 
 
-def _run_one_by_one(
-    search: Search,
-    questions: Mapping[int, Question],
-    interrupt: Interrupt,
-    on_step: Listener | None,
-) -> None:
-    """Run searches that cannot take turns; `on_step` is called after each of their model calls."""
-    assert not isinstance(search, RoundSearch)
-    for question in questions.values():
-        if interrupt.is_requested:
-            raise _Interrupted
-        if question.left <= 0:
-            question.ending = "budget"
-            continue
-        question.account.after = partial(_report_step, question, interrupt, on_step)
-        with _SearchEnd(question):
-            question.ending = search.run(question)
-
-
-class _SearchEnd:
-    """Records why a search ended, and lets rules be tested until its deadline only."""
-
-    def __init__(self, question: Question) -> None:
-        self.question = question
-
-    def __enter__(self) -> None:
-        self.token = rules_until.set(self.question.deadline)
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        rules_until.reset(self.token)
-        if isinstance(error, StopIteration):
-            self.question.ending = error.value
-        elif isinstance(error, Stop):
-            self.question.ending = error.reason
-        elif isinstance(error, OutOfTime):
-            self.question.ending = "timeout"
-        elif isinstance(error, InfeasibleError) and self.question.records_error:
-            self.question.error = error
-            return True
-        elif isinstance(error, BayesCFXError) and self.question.name is not None:
-            error.add_note(f"for the query {self.question.name}")
-        return isinstance(error, StopIteration | Stop | OutOfTime)
+def _record_end(question: Question, end: Exception, records_errors: bool) -> None:
+    """Record why a search has stopped; raise an error that is not one of the usual reasons."""
+    if isinstance(end, StopIteration):
+        question.stopped = end.value
+    elif isinstance(end, Stop):
+        question.stopped = end.stopped
+    elif isinstance(end, OutOfTime):
+        question.stopped = "timeout"
+    elif isinstance(end, InfeasibleError) and records_errors:
+        question.error = end
+    else:
+        if question.name is not None:
+            end.add_note(f"for the query {question.name}")
+        raise end
 
 
 def _report_step(question: Question, interrupt: Interrupt, on_step: Listener | None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, Memory, same_codes
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import Rows
-from bayescfx.deadline import rules_until
+from bayescfx.deadline import time_limit
 from bayescfx.space.axis import Axis, FreeAxes
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
@@ -356,7 +356,7 @@ class Region:
             left = np.flatnonzero(inside)
             if not len(left):
                 break
-            rules_until.get().check()
+            time_limit.get().check()
             inside[left] = rule.holds(self, X[left])
         return inside
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.deadline import rules_until
+from bayescfx.deadline import time_limit
 from bayescfx.errors import InfeasibleError
 from bayescfx.space.linear import violation
 from bayescfx.space.region import Region
@@ -283,7 +283,7 @@ def _broken(region: Region, X: Array) -> Array:
     """Return the number of broken rules, linear ones by degree; 0 if the row is allowed."""
     broken = (~region.within(X)).astype(np.float64)
     for rule in region.rules:
-        rules_until.get().check()
+        time_limit.get().check()
         broken += ~rule.holds(region, X)
     if len(region.A):
         size = np.abs(region.A) @ region.scale + np.finfo(float).tiny

@@ -1,0 +1,192 @@
+"""A block of queries, the unit of work, and the one place of a call where queries are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.deadline import NEVER, Deadline
+from bayescfx.errors import BayesCFXError, ModelError
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.known import Snapshot
+from bayescfx.explainer.call_settings import CallSettings
+from bayescfx.models.model import Model
+from bayescfx.space.queries import EncodedQueries
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
+
+#: Raises an error if a row, a one-row table, must not be asked about.
+CheckRow: TypeAlias = Callable[[Any], object]
+OnError: TypeAlias = Literal["raise", "record"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Block:
+    """A block of queries and all that is needed to answer them.
+
+    A call begins as a block without queries. Its blocks are copies of that one with some of the
+    queries.
+
+    Parameters
+    ----------
+    settings : CallSettings
+        How the questions are answered.
+    space : Space
+        The features and what may change.
+    model : Model
+        The model.
+    evaluations : Evaluations
+        Where scored rows are recorded.
+    snapshot : Snapshot
+        The evaluations known when the call began. Each block starts from it, so that answers do
+        not depend on the order in which blocks finish.
+    deadline : Deadline
+        When the call ends.
+    names_queries : bool
+        Whether messages name the query.
+    on_error : {"raise", "record"}
+        What happens to a query that can't be asked: raise its error, or record it and go on.
+    check_row : callable or None
+        A further check of each row.
+    keeps_rows : bool
+        Whether scored rows outlive their block.
+    parent : int or None
+        The process that sent the block to a worker.
+    first : int
+        The position of the block's first query among all queries of the call.
+    rows : DataFrame or list
+        The queries.
+    targets : list
+        One target per query.
+    generators : list of numpy.random.Generator
+        One per query.
+    encoded : EncodedQueries, optional
+        The queries as codes, if they were encoded before.
+    regions : dict of int to Region, optional
+        The regions by position, if they were made before.
+    n_spent : int
+        Rows that were scored at the expense of the first query before.
+    """
+
+    settings: CallSettings
+    space: Space
+    model: Model
+    evaluations: Evaluations
+    snapshot: Snapshot
+    deadline: Deadline = NEVER
+    names_queries: bool = True
+    on_error: OnError = "raise"
+    check_row: CheckRow | None = None
+    keeps_rows: bool = True
+    parent: int | None = None
+    first: int = 0
+    rows: Any = ()
+    targets: Sequence[Any] = ()
+    generators: Sequence[np.random.Generator] = ()
+    encoded: EncodedQueries | None = None
+    regions: Mapping[int, Region] | None = None
+    n_spent: int = 0
+
+    @property
+    def index(self) -> pd.Index[Any]:
+        """The labels of the queries."""
+        if isinstance(self.rows, pd.DataFrame):
+            return self.rows.index
+        return pd.RangeIndex(self.first, self.first + len(self.rows))
+
+    def encode(self) -> EncodedQueries:
+        """Return the queries as codes, with notes and errors, by position in the call.
+
+        Rows that `check_row` refuses are not encoded.
+        """
+        if self.encoded is not None:
+            return self.encoded
+        rows = self.rows
+        positions: Sequence[int] = range(self.first, self.first + len(rows))
+        refused: dict[int, BayesCFXError] = {}
+        if self.check_row is not None:
+            rows, positions, refused = self._check_rows(self.check_row)
+        encoded = self.space.encode_queries(rows)
+        errors = refused | {positions[k]: error for k, error in encoded.errors.items()}
+        return replace(
+            encoded,
+            positions=[positions[k] for k in encoded.positions],
+            extended={positions[k]: schema for k, schema in encoded.extended.items()},
+            notes={positions[k]: texts for k, texts in encoded.notes.items()},
+            errors=dict(sorted(errors.items())),
+        )
+
+    def _check_rows(
+        self, check_row: CheckRow
+    ) -> tuple[Any, Sequence[int], dict[int, BayesCFXError]]:
+        """Return the rows that may be asked about, their positions, and errors of the others."""
+        is_table = isinstance(self.rows, pd.DataFrame)
+        kept: list[int] = []
+        refused: dict[int, BayesCFXError] = {}
+        for k in range(len(self.rows)):
+            try:
+                check_row(self.rows.iloc[k : k + 1] if is_table else self.rows[k])
+                kept.append(k)
+            except BayesCFXError as error:
+                refused[self.first + k] = error
+        rows = self.rows.iloc[kept] if is_table else [self.rows[k] for k in kept]
+        return rows, [self.first + k for k in kept], refused
+
+    def make_regions(self) -> tuple[Mapping[int, Region], dict[int, BayesCFXError]]:
+        """Return the region around each query, by position, and the errors of the others."""
+        if self.regions is not None:
+            return self.regions, {}
+        found = self.space.regions(self.encode())
+        if self.on_error == "raise":
+            for position, error in found.errors.items():
+                raise self.name_query(position, error)
+        return found.regions, found.errors
+
+    def name(self, position: int) -> str:
+        """Return how messages refer to a query: by its label, or by its position."""
+        row_number = position - self.first
+        label = None
+        if isinstance(self.rows, pd.DataFrame):
+            label = self.rows.index.tolist()[row_number]
+        elif isinstance(self.rows[row_number], pd.Series):
+            label = self.rows[row_number].name
+        is_position = label is None or (isinstance(label, int) and label == position)
+        return f"at position {position}" if is_position else repr(label)
+
+    def name_query(self, position: int, error: BayesCFXError) -> BayesCFXError:
+        """Return the error of a query, with a note that names the query if there are several."""
+        if self.names_queries and not isinstance(error, ModelError):  # which has the row itself
+            error.add_note(f"for the query {self.name(position)}")
+        return error
+
+    def for_workers(self) -> Block:
+        """Return what all blocks have in common, for other processes.
+
+        Listeners, rows in memory and the user's model object are left out. A store in a file is
+        sent along: workers that can reach it write to it themselves.
+        """
+        settings = replace(
+            self.settings,
+            on_step=None,
+            progress=False,
+            timeout=None,
+            rng=self.settings.seed,
+        )
+        store = Evaluations() if self.evaluations.file is None else self.evaluations
+        return replace(
+            self,
+            settings=settings,
+            model=replace(self.model, origin=None),
+            evaluations=store,
+            parent=os.getpid(),
+        )
+
+    def queries(self) -> dict[str, Any]:
+        """Return what is the block's own, to be sent to a worker that has the rest."""
+        names = ("first", "rows", "targets", "generators", "n_spent")
+        return {name: getattr(self, name) for name in names}
