@@ -31,8 +31,8 @@ from bayescfx.space.parameters import NameLists
 from bayescfx.space.verbs import VERBS, Verb
 from bayescfx.web.app import make_app
 from bayescfx.web.exports import PROGRAMS
-from bayescfx.web.forms import make_constraints_form, page_verbs
 from bayescfx.web.questions import QuestionQueue
+from bayescfx.web.request_forms import make_constraints_form, page_verbs
 from tests.cli.shell import Shell
 from tests.test_extending import Shrinking, one_group
 from tests.web.conftest import ask, make_queue, row, served

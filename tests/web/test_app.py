@@ -19,9 +19,9 @@ import pytest
 import bayescfx as cfx
 from bayescfx.cli import main
 from bayescfx.potentials.target_text import parse_target
-from bayescfx.web.forms import Constraints
 from bayescfx.web.questions import QuestionQueue
 from bayescfx.web.relaxation import relax
+from bayescfx.web.request_forms import Constraints
 from tests.web.browser import serving
 from tests.web.conftest import ask, ended, make_queue, row, served
 

@@ -30,6 +30,7 @@ OnFault: TypeAlias = Literal["raise", "skip"]
 #: Why a search has stopped.
 Stopped: TypeAlias = Literal[
     "nothing nearer expected",
+    "proven",
     "budget",
     "exhausted",
     "unreachable",

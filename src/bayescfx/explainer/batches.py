@@ -147,6 +147,10 @@ def _pose(
         )
         for position, region in regions.items()
     ]
+    for question in asked if settings.prove is not False else ():
+        question.prover = block.prover
+        question.proof_work = settings.proof_work(len(asked))
+        question.proof_seconds = settings.proof_seconds
     asked[0].spent = block.n_spent
     # f(query) is needed for any answer, so that it is scored whatever the timeout.
     with limited_to(block.deadline, LEAST_WAIT):

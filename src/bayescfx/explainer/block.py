@@ -16,6 +16,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.known import Snapshot
 from bayescfx.explainer.call_settings import CallSettings
 from bayescfx.models.model import Model
+from bayescfx.search.exact.prover import Prover
 from bayescfx.space.queries import EncodedQueries
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
@@ -40,6 +41,8 @@ class Block:
         The features and what may change.
     model : Model
         The model.
+    prover : Prover
+        The model as it was read, for proofs.
     evaluations : Evaluations
         Where scored rows are recorded.
     snapshot : Snapshot
@@ -76,6 +79,7 @@ class Block:
     settings: CallSettings
     space: Space
     model: Model
+    prover: Prover
     evaluations: Evaluations
     snapshot: Snapshot
     deadline: Deadline = NEVER
@@ -178,10 +182,12 @@ class Block:
             rng=self.settings.seed,
         )
         store = Evaluations() if self.evaluations.file is None else self.evaluations
+        model = replace(self.model, origin=None)
         return replace(
             self,
             settings=settings,
-            model=replace(self.model, origin=None),
+            model=model,
+            prover=Prover(model),
             evaluations=store,
             parent=os.getpid(),
         )

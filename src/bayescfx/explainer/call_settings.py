@@ -24,6 +24,12 @@ Share: TypeAlias = Literal["block", "none"]
 #: Rows per query that a cheap local model is asked for at most, and any other model.
 LOCAL_BUDGET = 2000
 REMOTE_BUDGET = 100
+#: The most work of one proof, in summands of boxes: about one second of one core. It is counted in
+#: work, not in time, so that the same seed gives the same answer on a busy machine.
+PROOF_WORK = 15e6
+#: With several queries a proof has this part of it, so that proofs take about as long as sweeps.
+#: Benchmark `python -m benchmarks exact`, 2026-11-18.
+PROOFS_PER_QUERY = 8
 
 
 class CallOptions(TypedDict, total=False):
@@ -41,6 +47,7 @@ class CallOptions(TypedDict, total=False):
     progress: bool
     run: str | None
     n_jobs: int | None
+    prove: bool | float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,6 +99,11 @@ class CallSettings:
         when its block is done. If workers are lost three times with the same block, the call
         raises a `WorkerError` with ``.evaluations`` and, in ``.explanations``, the answers of
         finished blocks.
+    prove : bool or float, default True
+        Whether ``"auto"`` proves its answers, for models that can be read: that no allowed change
+        with a lower cost reaches the target, or that the target is out of reach. True limits the
+        work of a proof, to about a second for one query and an eighth of it for each of several, so
+        that the same seed gives the same answer; a number is a limit in seconds.
 
     Attributes
     ----------
@@ -111,6 +123,7 @@ class CallSettings:
     progress: bool = False
     run: str | None = None
     n_jobs: int | None = None
+    prove: bool | float = True
 
     search: Search = field(init=False)
 
@@ -160,6 +173,17 @@ class CallSettings:
         """The seed, if it is a number."""
         return int(self.rng) if isinstance(self.rng, int | np.integer) else None
 
+    def proof_work(self, n_queries: int) -> float:
+        """Return the most work of the proof for one of several queries; infinite with seconds."""
+        if self.prove is not True:
+            return math.inf
+        return PROOF_WORK if n_queries == 1 else PROOF_WORK / PROOFS_PER_QUERY
+
+    @property
+    def proof_seconds(self) -> float:
+        """The most seconds of a proof; infinite if its work is limited."""
+        return math.inf if isinstance(self.prove, bool) else float(self.prove)
+
     def rows_per_query(self, model: Model) -> int:
         """Return how many rows may be sent to the model for one query."""
         if self.budget is not None:
@@ -190,6 +214,12 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
             or is_number(seconds, 0)
             or (isinstance(seconds, float) and seconds == math.inf)
         ),
+        "",
+    ),
+    (
+        "prove",
+        "True, False or seconds >= 0",
+        lambda prove: isinstance(prove, bool) or is_number(prove, 0),
         "",
     ),
     (

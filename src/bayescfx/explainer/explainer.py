@@ -45,6 +45,7 @@ from bayescfx.progress import progress_bar
 from bayescfx.result.assessment import WhatIf, assess, what_if
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
+from bayescfx.search.exact.prover import Prover
 from bayescfx.search.turns import Interrupt, Listener, Step
 from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
@@ -107,6 +108,7 @@ class Explainer:
         check(is_usable, "evaluations", "None, Evaluations or a path", evaluations)
         self.evaluations = evaluations
         self.model = as_model(model, space.schema)
+        self._prover = Prover(self.model)
 
     def __repr__(self) -> str:
         name = self.model.name or "function"
@@ -275,6 +277,7 @@ class Explainer:
             settings=settings,
             space=space,
             model=self.model,
+            prover=self._prover,
             evaluations=self._claim(settings),
             snapshot=Snapshot(),
             deadline=NEVER if settings.timeout is None else Deadline.after(settings.timeout),

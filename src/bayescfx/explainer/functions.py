@@ -50,6 +50,7 @@ def explain(
     on_fault: OnFault = "raise",
     progress: bool = False,
     run: str | None = None,
+    prove: bool | float = True,
 ) -> Explanation:
     """Find what would have to change in `query` for `model` to predict something else.
 
@@ -79,8 +80,9 @@ def explain(
         Scored rows of this model; new ones are added to them.
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
-    on_step, on_fault, progress, run : optional
-        A listener, what happens where the model fails, a progress bar, a name of the call.
+    on_step, on_fault, progress, run, prove : optional
+        A listener, what happens where the model fails, a progress bar, a name of the call, and
+        whether answers are proven for models that can be read.
 
     Returns
     -------
@@ -88,6 +90,7 @@ def explain(
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
+    options |= CallOptions(prove=prove)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain(query, target)
 
@@ -111,6 +114,7 @@ def explain_many(
     run: str | None = None,
     n_jobs: int | None = None,
     share: Share = "block",
+    prove: bool | float = True,
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
 
@@ -135,6 +139,8 @@ optional
         The number of workers that answer blocks at the same time; -1 is one per core.
     share : {"block", "none"}, default "block"
         Whether a query learns from the rows of the other queries of its block.
+    prove : bool or float, default True
+        Whether answers are proven for models that can be read; a number is seconds per query.
 
     Returns
     -------
@@ -143,7 +149,7 @@ optional
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(n_jobs=n_jobs, share=share)
+    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 
@@ -176,9 +182,9 @@ def explain_stream(
     evaluations : Evaluations or path, optional
         As in :func:`explain`.
     **settings : optional
-        `method`, `budget`, `n`, `tolerance`, `timeout`, `rng`, `on_fault`, `share`, `run` and
-        `n_jobs`, as in :func:`explain_many`. Under a used name of a `run`, the first block of
-        other queries is an error.
+        `method`, `budget`, `n`, `tolerance`, `timeout`, `rng`, `on_fault`, `share`, `run`,
+        `prove` and `n_jobs`, as in :func:`explain_many`. Under a used name of a `run`, the first
+        block of other queries is an error.
 
     Yields
     ------

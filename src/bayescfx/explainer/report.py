@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, islice
@@ -18,10 +19,12 @@ from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.explainer.block import Block
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
+from bayescfx.search.exact.prover import Proof
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
+from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
 
 #: Scored rows before a verdict is worth its time: a dozen, or a few and two per free feature.
@@ -110,7 +113,8 @@ def counterfactuals(
     query = lines[0].cells
     is_valid = region.contains(X) if question.already_met else question.accepted(y)
     potentials = question.score(y)
-    costs = region.distance(X)
+    costs = effort(region, X)
+    distances = region.distance(X)
     changed = region.changes(X)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
@@ -126,6 +130,7 @@ def counterfactuals(
                 float(costs[i]),
                 bool(is_valid[i]),
                 line.plausibility,
+                float(distances[i]),
             )
         )
     return tuple(found)
@@ -138,7 +143,9 @@ def _answer(
     assert question.stopped is not None  # set by `report`
     found = counterfactuals(question, X, y, lines)
     is_miss = not (question.already_met or question.reached)
-    verdict = _verdict(question, block.deadline) if is_miss else None
+    proof = _proof(question, is_miss)
+    is_open = is_miss and proof[0] != "out of reach"
+    verdict = _verdict(question, block.deadline) if is_open else None
     return Explanation(
         query=lines[0].row,
         output=question.output,
@@ -161,12 +168,31 @@ def _answer(
         seed=block.settings.seed,
         jump=_jump(question) if is_miss else None,
         n_wanted=question.n,
+        proof=proof[0],
+        bound=proof[1],
+        proof_reason=proof[2],
     )
+
+
+def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None, str]:
+    """Return what is proven, the lower bound on the cost, and why there is no complete proof."""
+    proof = question.proof
+    if question.already_met:
+        return None, None, ""
+    if question.stopped == "exhausted":  # every allowed row was scored
+        proof = Proof("out of reach" if is_miss else "optimal", proof.bound)
+    if proof.conclusion in ("optimal", "out of reach"):
+        return proof.conclusion, proof.bound, ""
+    if proof.conclusion is None or is_miss or not proof.bound:
+        return None, proof.bound, proof.reason
+    cost = float(effort(question.region, question.X[[question.best]])[0])
+    gap = math.ceil(1000.0 * (cost / proof.bound - 1.0)) / 10.0
+    return f"within {gap:g} %", proof.bound, proof.reason
 
 
 def _status(question: Question, verdict: Verdict | None) -> Status:
     """Return whether a target that was not reached is out of reach."""
-    if question.stopped == "exhausted":
+    if question.stopped == "exhausted" or question.proof.conclusion == "out of reach":
         return "unreachable"
     # The search gave up on what its surrogate knew then. All scored rows may say more, or that
     # nothing can be said.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: Why a search stopped; continues "The search stopped because …".
 REASONS = {
     "nothing nearer expected": "no lower cost is expected",
+    "proven": "no lower cost is possible",
     "budget": "the budget is spent",
     "timeout": "the time limit was reached",
     "interrupted": "it was interrupted",
@@ -158,15 +159,27 @@ def _ending(answer: Explanation) -> str:
         return "The query already meets the target, but breaks a rule. Nothing was searched."
     reason = REASONS.get(answer.stopped, answer.stopped)
     if answer.reached:
-        return f"Target reached. The search stopped because {reason}."
+        return f"Target reached. {_optimality(answer, reason)}"
     known = " ".join([_outputs_seen(answer), *_binding(answer), *_jump(answer)])
     if answer.stopped == "exhausted":
         return f"Target out of reach: {reason}. {known}"
     return " ".join([_estimate(answer, reason), *_probability(answer), known])
 
 
+def _optimality(answer: Explanation, reason: str) -> str:
+    """Return what is proven about the cost of the best answer, or why the search stopped."""
+    if answer.proof == "optimal":
+        return "Proven optimal: no allowed change with a lower cost reaches it."
+    if answer.proof is not None and answer.bound is not None:
+        bound = number(answer.bound, 3)
+        return f"Proven {answer.proof} of the optimum: no allowed change costs less than {bound}."
+    return f"The search stopped because {reason}."
+
+
 def _estimate(answer: Explanation, reason: str) -> str:
-    """Return whether the target is thought to be out of reach, or how far off the best row is."""
+    """Return whether the target is out of reach, or how far off the best row is."""
+    if answer.proof == "out of reach":
+        return "Target out of reach: proven. No allowed row reaches it."
     if answer.status == "unreachable":
         return "Target probably out of reach (estimated from the scored rows, not proven)."
     if answer.stopped == "unreachable":  # but the verdict over all rows gives it a chance
@@ -180,7 +193,7 @@ def _estimate(answer: Explanation, reason: str) -> str:
 
 def _probability(answer: Explanation) -> list[str]:
     """Return the estimated probability that the target can be reached, if there is one."""
-    if answer.probability_reachable is None:
+    if answer.probability_reachable is None or answer.proof == "out of reach":
         return []
     chance = percent(answer.probability_reachable)
     return [f"Estimated probability that it can be reached: {chance}."]

@@ -30,9 +30,10 @@ FORMAT = 1
 # Fields of an answer by how they are written.
 _NUMBERS = ("output", "tolerance", "n_evaluations", "n_wanted")
 _SCALARS = (*_NUMBERS, "probability_reachable", "method", "seed", "status", "stopped", "jump")
+_PROOF = ("proof", "bound", "proof_reason")
 _ARRAYS = ("wanted", "accepted", "reachable", "trace")
 # Fields of a counterfactual.
-_CELL_NUMBERS = ("output", "potential", "cost")
+_CELL_NUMBERS = ("output", "potential", "cost", "distance")
 _CELL_SCALARS = (*_CELL_NUMBERS, "valid", "plausibility")
 
 
@@ -88,7 +89,7 @@ def _check_kind(content: Any, kind: str) -> None:
 def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
     """Return an answer as plain JSON types; `evaluations` is written in place of its own."""
     layout = answer.layout
-    scalars = {name: to_plain(getattr(answer, name)) for name in _SCALARS}
+    scalars = {name: to_plain(getattr(answer, name)) for name in (*_SCALARS, *_PROOF)}
     arrays = {name: np.array(getattr(answer, name), float).tolist() for name in _ARRAYS}
     return {
         **scalars,
@@ -132,7 +133,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
     layout = Layout.from_plain(content["layout"])
     arrays = {name: from_plain(content[name]) for name in _ARRAYS}
     return {
-        **{name: from_plain(content[name]) for name in _SCALARS},
+        **{name: from_plain(content[name]) for name in (*_SCALARS, *_PROOF)},
         "n_wanted": int(content["n_wanted"]),
         "layout": layout,
         "query": _read_row(content["query"], layout),

@@ -25,13 +25,16 @@ class Counterfactual:
     changes : dict
         ``{name: (before, after)}`` for the features that were changed.
     cost : float
-        The distance from the query.
+        What the search minimises: the distance from the query, and a price for each changed
+        feature.
     valid : bool
         Whether the output counts as reaching the target.
     plausibility : float, optional
         Share of the training rows that are less plausible than this row, from 0 to 1 (ties count
         one half). A row is less plausible if its values occur together less often. None if the
         space was made without data.
+    distance : float
+        The distance from the query, the part of the cost that grows with the size of the changes.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Counterfactual:
     cost: float
     valid: bool
     plausibility: float | None = None
+    distance: float = 0.0
 
     @property
     def n_changes(self) -> int:

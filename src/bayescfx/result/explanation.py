@@ -48,15 +48,15 @@ class Explanation:
         The outputs that count as reached: `wanted`, with the tolerance.
     status : {"reached", "best_guess", "unreachable"}
         Whether the target was reached. If not: ``"best_guess"`` if the budget or the time ran out,
-        ``"unreachable"`` if the search estimates that the target is out of reach.
+        ``"unreachable"`` if the target is proven, or estimated, to be out of reach; see `proof`.
     counterfactuals : tuple of Counterfactual
         Best first; at least one, at most `n_wanted`. Any two differ: in the features they change,
         in the direction, or clearly in the distance.
     stopped : str
-        Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
-        ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"`` (every
-        allowed row was scored), ``"unreachable"`` or ``"already met"`` (the query meets the
-        target).
+        Why the search ended: ``"nothing nearer expected"``, ``"proven"`` (the best answer is
+        optimal), ``"budget"``, ``"timeout"``, ``"interrupted"``, ``"fault"`` (the model failed),
+        ``"converged"``, ``"exhausted"`` (every allowed row was scored), ``"unreachable"`` or
+        ``"already met"`` (the query meets the target).
     reachable : (float, float)
         Lowest and highest output seen among the allowed rows.
     evaluations : Evaluations
@@ -84,6 +84,14 @@ class Explanation:
         The nearest outputs seen below and above the target, if it was missed between them.
     n_wanted : int
         Number of counterfactuals asked for.
+    proof : str, optional
+        ``"optimal"``: no allowed row with a lower cost reaches the target. ``"within 3 %"``: none
+        does that costs so much less than the best. ``"out of reach"``: no allowed row reaches it.
+        None if nothing is proven; `proof_reason` says why.
+    bound : float, optional
+        The proven lower bound: no answer costs less.
+    proof_reason : str
+        Why there is no proof, or no complete one; empty otherwise.
     about : dict of str to str
         Facts for the reader, as ``{"model": "rates.onnx", "row": "4711"}``; ``output`` and ``unit``
         name the model's output in texts, tables and plots, ``title`` is the title of a report.
@@ -111,6 +119,9 @@ class Explanation:
     seed: int | None = None
     jump: tuple[float, float] | None = None
     n_wanted: int = 1
+    proof: str | None = None
+    bound: float | None = None
+    proof_reason: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from bayescfx.errors import QueryError
 from bayescfx.models.model import Model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.result.assessment import changes_of
+from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 if TYPE_CHECKING:
@@ -66,13 +67,16 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
     """Return which counterfactuals have other changes or another cost than claimed."""
     X = region.encode(rows)
     changes = changes_of(region, X, scored)
-    costs = region.distance(X)
+    costs = effort(region, X)
+    distances = region.distance(X)
     found = []
     for k, counterfactual in enumerate(answer.counterfactuals):
         if not _same_changes(counterfactual.changes, changes[k]):
             found.append(f"answer {k} has other changes")
         if not np.isclose(counterfactual.cost, costs[k], rtol=1e-6, atol=1e-12):
             found.append(f"answer {k} has another cost")
+        if not np.isclose(counterfactual.distance, distances[k], rtol=1e-6, atol=1e-12):
+            found.append(f"answer {k} has another distance")
     return found
 
 

@@ -15,6 +15,7 @@ from bayescfx.evaluations.evaluator import Stopped as Stopped  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.potentials.targets import as_target
+from bayescfx.search.exact.prover import Proof, Prover
 from bayescfx.search.learning import Nearby, relevant
 from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.region import Region
@@ -80,6 +81,14 @@ class Question(Account):
         The methods that ran, where the method chooses between several.
     stopped : str or None
         Why the search has stopped; None while it runs.
+    prover : Prover or None
+        The model as it was read; without it nothing is proven.
+    proof_work : float
+        The most work of a proof; see `search.exact.branching.Work`.
+    proof_seconds : float
+        The most seconds of a proof.
+    proof : Proof
+        What is proven about the best answer.
     error : InfeasibleError or None
         Why there is no allowed row, if that is recorded.
     """
@@ -110,6 +119,10 @@ class Question(Account):
         self.tolerance = tolerance
         self.position = position
         self.name = name
+        self.prover: Prover | None = None
+        self.proof_work = np.inf
+        self.proof_seconds = np.inf
+        self.proof = Proof()
         self.known: Known = evaluator.known
         self.inside = Nearby(self)
         self.alike = Nearby(self)

@@ -15,6 +15,7 @@ from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime
 from bayescfx.evaluations.evaluator import Scores, Stop
 from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
+from bayescfx.space.effort import effort
 
 T = TypeVar("T")
 
@@ -232,5 +233,5 @@ def _current_step(question: Question) -> Step:
         output=output,
         potential=float(question.score(np.array([output]))[0]),
         reached=question.reached,
-        cost=float(question.region.distance(row)[0]),
+        cost=float(effort(question.region, row)[0]),
     )

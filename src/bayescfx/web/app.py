@@ -16,9 +16,9 @@ from bayescfx.errors import BayesCFXError, one_line
 from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.texts import TARGET_SYNTAX
-from bayescfx.web.forms import page_verbs
 from bayescfx.web.question_routes import question_routes
 from bayescfx.web.questions import NoQuestionError, QuestionQueue, QueueFullError
+from bayescfx.web.request_forms import page_verbs
 from bayescfx.web.row_routes import row_routes
 from bayescfx.web.site import Site
 

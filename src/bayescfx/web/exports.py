@@ -20,7 +20,7 @@ from bayescfx.requests.report_facts import ID
 from bayescfx.requests.settings import Settings
 from bayescfx.requests.texts import parse_call
 from bayescfx.requests.toml_text import toml_value
-from bayescfx.web.forms import QuestionForm
+from bayescfx.web.request_forms import QuestionForm
 from bayescfx.web.site import Site
 
 #: Endings of files with the answer itself.

@@ -17,8 +17,8 @@ from bayescfx.requests.plain_values import json_fields, json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import METHOD_NAMES
 from bayescfx.requests.texts import answer_sentence, changes_text, number_text
-from bayescfx.web.forms import MAXIMUM, QuestionForm, page_verbs
 from bayescfx.web.relaxation import relax
+from bayescfx.web.request_forms import MAXIMUM, QuestionForm, page_verbs
 from bayescfx.web.site import Site
 
 Payload = dict[str, Any]

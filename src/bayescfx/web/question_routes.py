@@ -11,9 +11,9 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from bayescfx.web.exports import export_answer
-from bayescfx.web.forms import BookmarksForm, QuestionForm
 from bayescfx.web.payloads import Payload
 from bayescfx.web.questions import PageQuestion, QuestionQueue
+from bayescfx.web.request_forms import BookmarksForm, QuestionForm
 
 PAUSE = 0.1  # seconds between two looks at a search
 HEARTBEAT = 10.0  # seconds without an event after which a comment keeps the stream open

@@ -22,8 +22,8 @@ from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.subject import CheckedQuery
 from bayescfx.requests.texts import parse_target, wanted_text
-from bayescfx.web.forms import QuestionForm
 from bayescfx.web.payloads import Payload, answer_payload, pair_payload
+from bayescfx.web.request_forms import QuestionForm
 from bayescfx.web.site import Outputs, Site
 
 MAX_VIEW_ROWS = 1000  # scored rows that the surrogate of an answer's curves is fitted to

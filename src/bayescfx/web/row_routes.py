@@ -14,7 +14,6 @@ import bayescfx as cfx
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.requests.plain_values import json_fields
 from bayescfx.requests.texts import parse_target, wanted_text
-from bayescfx.web.forms import CurveForm, PredictForm, TargetForm
 from bayescfx.web.payloads import (
     Payload,
     curve_payload,
@@ -23,6 +22,7 @@ from bayescfx.web.payloads import (
     site_payload,
 )
 from bayescfx.web.questions import QuestionQueue
+from bayescfx.web.request_forms import CurveForm, PredictForm, TargetForm
 from bayescfx.web.site import Site
 
 OUTPUT = "(output)"  # the name of the output among the columns that rows are sorted by

@@ -25,7 +25,9 @@ def run_proof(
     question: RandomQuestion, prover: Prover, cost: float = np.inf, work: Work | None = None
 ) -> tuple[Proof, float, int]:
     """Return the proof, the cost of the best answer, and the number of scored rows."""
-    search: Generator[Array, Array, Proof] = prove(question, prover, cost, work or Work())
+    X = question.region.query[None]
+    scored = X, question.outputs(X)
+    search: Generator[Array, Array, Proof] = prove(question, prover, scored, cost, work or Work())
     best = cost
     n_rows = 0
     try:
@@ -160,5 +162,6 @@ def test_accepted_outputs_are_mapped_through_the_link() -> None:
 def test_the_table_of_a_model_is_made_once_for_all_queries_of_a_space() -> None:
     question = make_question(0)
     prover = Prover(question.model)
-    form: Any = prover.form(question.region)
+    X = question.region.query[None]
+    form: Any = prover.form(question.region, X, question.outputs(X))
     assert prover.table(question.region, form) is prover.table(question.region, form)

@@ -205,7 +205,10 @@ class Branching:
     def split(self, boxes: Boxes) -> Boxes:
         """Return the halves of boxes that stay open."""
         problem = self.problem
-        chosen = self._choose_cuts(boxes)
+        low, high = problem.bounds(boxes.mask)
+        is_alive = np.asarray(np.isfinite(low).all(axis=1))  # leaves may have been dropped since
+        boxes = boxes.take(is_alive)
+        chosen = self._choose_cuts(boxes, (high - low)[is_alive])
         is_split = chosen >= 0
         self._note_stuck(boxes.take(~is_split))
         boxes = boxes.take(is_split)
@@ -345,11 +348,11 @@ class Branching:
                 boxes.low[is_cut, j] = first[is_cut]
                 boxes.mask[is_cut] &= problem.lower[offset + first[is_cut]]
 
-    def _choose_cuts(self, boxes: Boxes) -> Indices:
+    def _choose_cuts(self, boxes: Boxes, spread: Array) -> Indices:
         """Return the cut ``(n,)`` at which to split each box; -1 where nothing is left.
 
-        It is the cut that matters most to the trees whose summands are least certain, and that
-        leaves least to spend on the far side.
+        It is the cut that matters most to the trees whose summands have the widest `spread`
+        ``(n, t)``, and that leaves least to spend on the far side.
         """
         problem = self.problem
         cuts = problem.cuts
@@ -360,8 +363,7 @@ class Branching:
         is_inside = (cuts.cell >= start) & (cuts.cell < end)
         if not problem.is_line.all():  # of listed cells the first is split off
             is_inside &= problem.is_line[cuts.feature] | (cuts.cell == start)
-        low, high = problem.bounds(boxes.mask)
-        worth = (high - low) @ cuts.weight
+        worth = spread @ cuts.weight
         power = problem.costs.power[problem.corner(boxes.low, boxes.high) + problem.offset]
         rise = cuts.far_power - power[:, cuts.feature]
         room = np.maximum(self.limit - power.sum(axis=1, keepdims=True), TUNING.least_room)

@@ -31,11 +31,10 @@ Conclusion: TypeAlias = Literal["optimal", "bounded", "out of reach"]
 
 #: Rows on which a form is compared with its model.
 ROWS_TO_COMPARE = 128
-#: The default work of one proof, in summands of boxes: about one second of one core. It is counted
-#: in work, not in time, so that the same seed gives the same answer on a busy machine.
-DEFAULT_WORK = 15e6
 #: Rounding errors of outputs count this many times.
 _SAFETY = 4.0
+#: Outputs are the same if they differ by less than this share (numerical).
+_SAME_OUTPUT = 1e-7
 
 
 @dataclass(frozen=True)
@@ -97,14 +96,39 @@ class Prover:
             self._reading = read_model(self._model, _rows_to_compare(region))
         return self._reading
 
-    def form(self, region: Region) -> Form:
-        """Return the model in a flat form; raise `NoProof` with the reason if there is none."""
+    def form(self, region: Region, X: Array, y: Array) -> Form:
+        """Return the model in a flat form; raise `NoProof` with the reason if there is none.
+
+        It is compared with outputs ``(n,)`` of codes ``(n, d)``. If they differ, the model was
+        fitted again since it was read, and is read once more.
+        """
         if not self._model.local:
             raise NoProof("the model is not an estimator in this process")
+        form = self._read_form(region)
+        if self._is_same(form, region, X, y):
+            return form
+        self._reading = None
+        self._tables.clear()
+        form = self._read_form(region)
+        if not self._is_same(form, region, X, y):
+            raise NoProof("the model gives other outputs than what was read from it")
+        return form
+
+    def _read_form(self, region: Region) -> Form:
+        """Return the model in a flat form, read at the first call."""
         reading = self.reading(region)
         if reading.form is None:
             raise NoProof(reading.reason)
         return reading.form
+
+    def _is_same(self, form: Form, region: Region, X: Array, y: Array) -> bool:
+        """Return whether a form gives the outputs ``(n,)`` that the model gave, to rounding."""
+        is_known = np.isfinite(y)
+        if not is_known.any():
+            return True
+        outputs = form.predict(region.rows(X[is_known]))
+        slack = _SAFETY * self.reading(region).rounding + _SAME_OUTPUT * np.abs(y[is_known])
+        return bool((np.abs(outputs - y[is_known]) <= slack).all())
 
     def table(self, region: Region, form: TreeEnsemble) -> LeafTable:
         """Return the table of a tree ensemble for the features of a region."""
@@ -142,7 +166,7 @@ def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals
 
 
 def prove(
-    question: Provable, prover: Prover, cost: float, work: Work
+    question: Provable, prover: Prover, scored: tuple[Array, Array], cost: float, work: Work
 ) -> Generator[Array, Array, Proof]:
     """Prove that an answer is the nearest, or find nearer ones.
 
@@ -154,6 +178,8 @@ def prove(
         The question.
     prover : Prover
         The model.
+    scored : tuple of arrays of shape (n, d) and (n,)
+        Some codes and their outputs, with which the form is compared.
     cost : float
         The cost (`space.effort`) of the best known answer; infinite without one.
     work : Work
@@ -161,7 +187,7 @@ def prove(
     """
     region = question.region
     try:
-        form = prover.form(region)
+        form = prover.form(region, *scored)
         if not isinstance(form, TreeEnsemble):
             raise NoProof("linear models are not searched exactly")
         accepted = raw_intervals(form, question.acceptance, prover.reading(region).rounding)

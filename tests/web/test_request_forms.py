@@ -10,7 +10,7 @@ import pytest
 import bayescfx as cfx
 from bayescfx.requests.constraints import VERBS, Verb
 from bayescfx.space.parameters import Count, NameLists
-from bayescfx.web.forms import Constraints, make_constraints_form, page_verbs
+from bayescfx.web.request_forms import Constraints, make_constraints_form, page_verbs
 
 
 def read(given: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""The exact search as a method, and as the last step of others."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.deadline import Deadline, time_limit
+from bayescfx.errors import ModelError
+from bayescfx.evaluations.evaluator import Stopped
+from bayescfx.search.exact.branching import Work
+from bayescfx.search.exact.prover import Proof, prove
+from bayescfx.search.question import Question, Rounds
+from bayescfx.space.effort import effort
+
+#: Scored rows with which a form is compared before each proof: the model may have been fitted
+#: again since it was read.
+_ROWS_TO_COMPARE = 32
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Find the provably nearest answer of a model that can be read, with few rows.
+
+    Tree ensembles and linear models can be read, also behind pipelines; other models are an error.
+    """
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
+        if question.prover is None:
+            raise ModelError(
+                "`method='exact'` must be allowed to prove; got prove=False. Leave out `prove`."
+            )
+        yield from prove_best(question)
+        proof = question.proof
+        if proof.conclusion is None:
+            raise ModelError(
+                f"`method='exact'` needs a model that can be read; {proof.reason}. "
+                "Use method='auto'."
+            )
+        return stopped_by_proof(proof) or "budget"
+
+
+def prove_best(question: Question) -> Generator[Array, Array, None]:
+    """Prove that the best known answer is the nearest, or find nearer ones.
+
+    Sets ``question.proof``.
+    """
+    if question.prover is None:
+        question.proof = Proof(reason="`prove` is off")
+        return
+    question.proof = Proof(reason="the search ended before the proof")
+    places = np.concatenate([np.empty(0, dtype=np.intp), *question.asked])[:_ROWS_TO_COMPARE]
+    scored = question.known.take(places)
+    cost = np.inf
+    if question.reached:
+        cost = float(effort(question.region, question.X[[question.best]])[0])
+    end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
+    work = Work(question.proof_work, end)
+    question.proof = yield from prove(question, question.prover, scored, cost, work)
+
+
+def stopped_by_proof(proof: Proof) -> Stopped | None:
+    """Return why a search stops after a proof; None if it may go on."""
+    if proof.conclusion == "optimal":
+        return "proven"
+    return "unreachable" if proof.conclusion == "out of reach" else None
