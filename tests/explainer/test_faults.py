@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.search.methods import METHODS
+from tests.any_model import METHODS_FOR_ANY_MODEL
 from tests.conftest import (
     ZERO,
     Recorder,
@@ -47,7 +47,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_of_the_model_is_an_error_that_carries_what_is_known(
     method: str, kind: str
@@ -79,7 +79,7 @@ def best_so_far(error: BaseException) -> cfx.Explanations:
     return found
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_during_the_search_carries_the_best_so_far(method: str, kind: str) -> None:
     model = Recorder(faulty(kind, 2))
@@ -159,7 +159,7 @@ def test_an_error_of_another_function_is_no_fault_of_the_model() -> None:
     assert isinstance(caught.value.evaluations, cfx.Evaluations)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 @pytest.mark.parametrize("kind", ["nan", "inf", "error"])
 def test_faults_can_be_skipped(method: str, kind: str) -> None:
     def model(rows: Any) -> Any:
@@ -185,7 +185,7 @@ def test_faults_can_be_skipped(method: str, kind: str) -> None:
     assert answer.verify(plane)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 @pytest.mark.parametrize("rule", [None, "a >= 0.5"], ids=["free", "ruled"])
 def test_a_model_that_fails_everywhere_else_ends_at_the_budget(
     method: str, rule: str | None

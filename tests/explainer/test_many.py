@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 import bayescfx as cfx
 from bayescfx.explainer import explainer
-from bayescfx.search.methods import METHODS
+from tests.any_model import METHODS_FOR_ANY_MODEL
 from tests.conftest import (
     LEVELS,
     ZERO,
@@ -196,7 +196,7 @@ def test_no_queries_have_no_answers() -> None:
     assert len(cfx.explain_many(plane, cloud()[:0], cfx.Space.from_data(cloud()), 1.0)) == 0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_every_method_answers_many_queries_within_their_budgets(method: str) -> None:
     model = Recorder(plane)
     many = cfx.explain_many(

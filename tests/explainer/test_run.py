@@ -11,7 +11,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXWarning
-from bayescfx.search.methods import METHODS
+from tests.any_model import METHODS_FOR_ANY_MODEL
 from tests.conftest import (
     ZERO,
     Recorder,
@@ -27,7 +27,7 @@ from tests.conftest import (
 # ── budget, time, interruption ──
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
+@pytest.mark.parametrize("method", [name for name in METHODS_FOR_ANY_MODEL if name != "auto"])
 @pytest.mark.parametrize("budget", [1, 2, 3, 17])
 def test_the_budget_is_exact(method: str, budget: int) -> None:
     model = Recorder(plane)
@@ -54,7 +54,7 @@ class Clock:
         return plane(rows)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_the_time_is_kept_between_model_calls(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(per_call=1.0, per_look=0.0)
     monkeypatch.setattr(time, "monotonic", clock)
@@ -76,7 +76,7 @@ def test_the_time_is_kept_while_fitting_and_proposing(monkeypatch: pytest.Monkey
     assert clock.now < 0.3 + 5 * clock.per_look
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_the_time_is_kept_by_slow_rules(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(per_call=0.0, per_look=0.0)
     monkeypatch.setattr(time, "monotonic", clock)
@@ -92,7 +92,7 @@ def test_the_time_is_kept_by_slow_rules(method: str, monkeypatch: pytest.MonkeyP
     assert clock.now <= 9.0  # no rule is tested after the deadline
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_no_time_at_all_still_gives_an_answer(method: str) -> None:
     answer = cfx.explain(plane, ZERO, cube(), 2.0, method=method, timeout=0, rng=0)
     assert answer.stopped == "timeout"
@@ -100,7 +100,7 @@ def test_no_time_at_all_still_gives_an_answer(method: str) -> None:
     assert answer.best.changes == {}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_steps_are_heard_after_each_model_call(method: str) -> None:
     model, steps = Recorder(plane), list[cfx.Step]()
     cfx.explain(model, ZERO, cube(), 40.0, method=method, budget=12, rng=0, on_step=steps.append)
@@ -112,7 +112,7 @@ def test_steps_are_heard_after_each_model_call(method: str) -> None:
         steps[0].output = 1.0  # type: ignore[misc]  # frozen, which is what is tested
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 @pytest.mark.parametrize("interruption", [StopIteration, KeyboardInterrupt])
 def test_on_step_ends_the_search_with_the_best_so_far(
     method: str, interruption: type[BaseException]
@@ -149,7 +149,7 @@ def test_an_error_in_on_step_ends_the_search_with_a_warning(method: str) -> None
     assert answer.stopped == "interrupted"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_ctrl_c_in_the_model_ends_the_search_with_the_best_so_far(method: str) -> None:
     calls = [0]
 
@@ -167,7 +167,7 @@ def test_ctrl_c_in_the_model_ends_the_search_with_the_best_so_far(method: str) -
 # ── seeds ──
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_the_same_seed_gives_the_same_answer_and_leaves_the_global_state_alone(method: str) -> None:
     before = str(np.random.get_state())  # noqa: NPY002  # the global state is what is tested
 

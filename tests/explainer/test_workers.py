@@ -19,7 +19,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.deadline import Deadline
-from bayescfx.search.methods import METHODS
+from tests.any_model import METHODS_FOR_ANY_MODEL
 from tests.conftest import cloud, codes, plane
 
 joblib = pytest.importorskip("joblib")
@@ -41,7 +41,7 @@ def same(a: cfx.Explanations, b: cfx.Explanations) -> bool:
     ]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS_FOR_ANY_MODEL)
 def test_answers_are_the_same_in_processes_and_threads(method: str) -> None:
     here = ask(method=method)
     assert same(here, ask(method=method, n_jobs=2))

@@ -17,9 +17,11 @@ from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.explainer.block import Block
+from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.exact.prover import Proof
+from bayescfx.search.exact.relaxing import cheapest_relaxations
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
@@ -163,7 +165,7 @@ def _answer(
         layout=question.region.schema.layout,
         tolerance=question.tolerance,
         probability_reachable=None if verdict is None else verdict.probability,
-        binding=() if verdict is None else verdict.binding,
+        binding=_binding(block, question, verdict),
         method=", ".join(question.ran) or block.settings.method_name,
         seed=block.settings.seed,
         jump=_jump(question) if is_miss else None,
@@ -188,6 +190,18 @@ def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None,
     cost = float(effort(question.region, question.X[[question.best]])[0])
     gap = math.ceil(1000.0 * (cost / proof.bound - 1.0)) / 10.0
     return f"within {gap:g} %", proof.bound, proof.reason
+
+
+def _binding(block: Block, question: Question, verdict: Verdict | None) -> tuple[str, ...]:
+    """Return the binding constraints in words: computed after a proof, else estimated."""
+    if verdict is not None:
+        return verdict.binding
+    if question.proof.conclusion != "out of reach" or question.prover is None:
+        return ()
+    work = PROOF_WORK / PROOFS_PER_QUERY
+    with limited_to(block.deadline):
+        found = cheapest_relaxations(question, question.prover, work)
+    return tuple(f"{each.words} (cost {each.cost:.3g} without it)" for each in found)
 
 
 def _status(question: Question, verdict: Verdict | None) -> Status:

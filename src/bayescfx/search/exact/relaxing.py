@@ -1,0 +1,116 @@
+"""Binding constraints, computed: what the target costs with each constraint removed.
+
+Each limit, each rule and the bound on changes is removed in turn, and the question is searched
+exactly again. The model is not called: its form answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayescfx.models.readers import TreeEnsemble
+from bayescfx.search.exact.branching import Branching, Work, find_nearest
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.prover import Provable, Prover, raw_intervals
+from bayescfx.space.region import Region
+from bayescfx.space.rules.limits import Limits
+
+#: Constraints that are named at most.
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """What the target costs without one constraint.
+
+    Parameters
+    ----------
+    words : str
+        The constraint.
+    cost : float
+        The cost of the nearest answer that was found; infinite if there is none.
+    """
+
+    words: str
+    cost: float
+
+
+def cheapest_relaxations(question: Provable, prover: Prover, work_each: float) -> list[Relaxation]:
+    """Return the constraints without which the target can be reached, the cheapest first.
+
+    Parameters
+    ----------
+    question : Question
+        A question whose target is out of reach.
+    prover : Prover
+        The model.
+    work_each : float
+        The most work for each constraint.
+    """
+    found = []
+    for words, region in relaxed_regions(question.region):
+        cost = _lowest_cost(question, prover, region, work_each)
+        if np.isfinite(cost):
+            found.append(Relaxation(words, cost))
+    return sorted(found, key=lambda relaxation: relaxation.cost)[:MOST_NAMED]
+
+
+def relaxed_regions(region: Region) -> Iterator[tuple[str, Region]]:
+    """Yield each constraint in words, with the region without it."""
+    for j, name in enumerate(region.names):
+        wider = _without_limits(region, j)
+        if wider is not None:
+            is_free = bool(region.low[j] < region.high[j])
+            yield f"limit on {name!r}" if is_free else f"{name!r} being fixed", wider
+    bound = region.max_changes
+    if bound is not None and bound < len(region.free):
+        words = f"at most {bound} change{'' if bound == 1 else 's'}"
+        yield words, replace(region, max_changes=None)
+    for rule in region.rules:
+        if rule.words.limit:
+            yield rule.words.limit, region.without(rule)
+
+
+def _without_limits(region: Region, j: int) -> Region | None:
+    """Return the region without the limits of a feature; None if it has none."""
+    code = float(region.query[j])
+    if np.isnan(code) or region.recomputed[j]:
+        return None
+    name = region.names[j]
+    own = region.axes[j]
+    schema = region.schema
+    dtype: Any = np.dtype(np.float64)
+    if name in schema.places:
+        dtype = schema.columns[schema.places[name]].dtype
+    axis = Limits(name).axis(schema.features[name], code, dtype, inferred=False)
+    n_own = np.inf if own.choices is None else len(own.choices)
+    n_all = np.inf if axis.choices is None else len(axis.choices)
+    low, high, _ = axis.allowed
+    is_wider = low < region.low[j] or high > region.high[j] or n_all > n_own
+    return region.with_axis(j, axis) if is_wider else None
+
+
+def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float) -> float:
+    """Return the cost of the nearest answer in another region, by the form; may be infinite."""
+    reading = prover.reading(region)
+    form = reading.form
+    if not isinstance(form, TreeEnsemble):
+        return np.inf
+    accepted = raw_intervals(form, question.acceptance, reading.rounding)
+    try:
+        problem = BoxProblem(prover.table(region, form), region, accepted)
+    except NoProof:
+        return np.inf
+    branching = Branching(problem, work=Work(work))
+    search = find_nearest(branching)
+    try:
+        rows = next(search)
+        while True:
+            rows = search.send(question.accepted(form.predict(region.rows(rows))))
+    except StopIteration:
+        return branching.limit
