@@ -19,6 +19,7 @@ _SINGLE_TOLERANCE = 1e-6  # of the spread of the outputs, for models that comput
 _DOUBLE_TOLERANCE = 1e-9  # for models that compute in float64
 _MOST_SHUFFLES = 24  # to find out which columns a number depends on
 _MONOTONE_TOLERANCE = 1e-12  # of the spread of a number
+_MOST_THRESHOLD = 1e30  # those beyond stand for infinity
 _SEED = 0
 
 
@@ -167,7 +168,8 @@ def _near_thresholds(form: TreeEnsemble, rows: Rows, rng: np.random.Generator) -
         place = names.index(form.inputs.columns[form.tests.input[test]])
         cells = columns[place]
         threshold = form.tests.threshold[test]
-        if test in form.tests.levels or cells.dtype.kind != "f" or not np.isfinite(threshold):
+        is_float = cells.dtype.kind == "f"
+        if test in form.tests.levels or not is_float or abs(threshold) > _MOST_THRESHOLD:
             continue
         step = rng.integers(5)
         value = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from bayescfx.models.readers.catboost_trees import read_catboost
 from bayescfx.models.readers.forms import Form
 from bayescfx.models.readers.lightgbm_trees import read_lightgbm
 from bayescfx.models.readers.pipelines import (
@@ -106,6 +107,7 @@ READERS: dict[str, Reader] = {
     "lightgbm.Booster": read_lightgbm,
     "xgboost.XGBModel": read_xgboost,
     "xgboost.Booster": read_xgboost,
+    "catboost.CatBoost": read_catboost,
 }
 
 
