@@ -40,7 +40,7 @@ def read_pipeline(task: Task) -> Form:
 def read_inner(task: Task) -> Form:
     """Return the form of the estimator that a search or another wrapper found."""
     for name in ("best_estimator_", "estimator_", "estimator"):
-        inner = getattr(task.estimator, name, None)
+        inner = vars(task.estimator).get(name)  # FrozenEstimator forwards other names
         if inner is not None:
             return task.read_part(inner)
     raise UnreadableModelError(f"{task.class_name} has no fitted estimator")

@@ -16,6 +16,13 @@ from bayescfx.models.readers.pipelines import (
     read_pipeline,
     read_transformed_target,
 )
+from bayescfx.models.readers.scikit_ensembles import (
+    read_ada_boost,
+    read_bagging,
+    read_calibrated,
+    read_stacking,
+    read_voting,
+)
 from bayescfx.models.readers.scikit_linear import read_linear, read_log_linear, read_logistic
 from bayescfx.models.readers.scikit_trees import (
     read_forest,
@@ -39,6 +46,11 @@ _SCIKIT_LEARN: dict[Reader, tuple[str, ...]] = {
         "TunedThresholdClassifierCV",
         "RANSACRegressor",
     ),
+    read_voting: ("VotingRegressor", "VotingClassifier"),
+    read_bagging: ("BaggingRegressor", "BaggingClassifier"),
+    read_stacking: ("StackingRegressor", "StackingClassifier"),
+    read_ada_boost: ("AdaBoostClassifier", "AdaBoostRegressor"),
+    read_calibrated: ("CalibratedClassifierCV",),
     read_tree: (
         "DecisionTreeRegressor",
         "DecisionTreeClassifier",
