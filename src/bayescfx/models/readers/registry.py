@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from bayescfx.models.readers.additive_tables import read_additive
 from bayescfx.models.readers.catboost_trees import read_catboost
 from bayescfx.models.readers.forms import Form
 from bayescfx.models.readers.lightgbm_trees import read_lightgbm
@@ -120,6 +121,7 @@ READERS: dict[str, Reader] = {
     "xgboost.XGBModel": read_xgboost,
     "xgboost.Booster": read_xgboost,
     "catboost.CatBoost": read_catboost,
+    "interpret.EBMModel": read_additive,
 }
 
 
