@@ -12,6 +12,7 @@ from bayescfx.models.readers.additive_tables import read_additive
 from bayescfx.models.readers.catboost_trees import read_catboost
 from bayescfx.models.readers.forms import Form
 from bayescfx.models.readers.lightgbm_trees import read_lightgbm
+from bayescfx.models.readers.onnx_trees import read_onnx
 from bayescfx.models.readers.pipelines import (
     read_inner,
     read_pipeline,
@@ -122,6 +123,7 @@ READERS: dict[str, Reader] = {
     "xgboost.Booster": read_xgboost,
     "catboost.CatBoost": read_catboost,
     "interpret.EBMModel": read_additive,
+    "bayescfx.Onnx": read_onnx,
 }
 
 

@@ -31,7 +31,7 @@ class Tree:
         The summands of leaves.
     if_missing : mask of shape (n,)
         Whether a row goes left where the number is missing.
-    is_strict : bool
+    is_strict : bool or mask of shape (n,)
         Whether a number equal to the threshold goes right.
     levels : dict of int to frozenset of float
         The levels that go left, by node, for nodes that test levels.
@@ -43,7 +43,7 @@ class Tree:
     right: Indices
     value: Array
     if_missing: Mask
-    is_strict: bool = False
+    is_strict: bool | Mask = False
     levels: dict[int, frozenset[float]] = field(default_factory=dict)
 
     def with_values(self, value: Array) -> Tree:
@@ -92,7 +92,7 @@ def _distinct_tests(trees: Sequence[Tree], starts: Indices) -> tuple[Tests, Indi
     for tree, start in zip(trees, starts, strict=True):
         for node, levels in tree.levels.items():
             set_of[start + node] = level_sets.setdefault(levels, len(level_sets))
-    strict = [np.full(len(tree.input), tree.is_strict) for tree in trees]
+    strict = [np.broadcast_to(tree.is_strict, len(tree.input)) for tree in trees]
     threshold = _joined([tree.threshold for tree in trees], np.float64)
     if_missing = _joined([tree.if_missing for tree in trees], np.bool_)
     columns = [input_, np.where(set_of >= 0, 0.0, threshold), _joined(strict, np.bool_)]
