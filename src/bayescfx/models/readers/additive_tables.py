@@ -11,7 +11,7 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.models.readers.forms import Form, LinkName
 from bayescfx.models.readers.sources import Columns, Task, UnreadableModelError, refuse_labels
-from bayescfx.models.readers.tree_parts import LEAF, Tree, make_ensemble
+from bayescfx.models.readers.tree_parts import LEAF, Tree, TreeSums
 
 _LINKS: dict[str, LinkName] = {
     "identity": "identity",
@@ -118,36 +118,29 @@ def read_additive(task: Task) -> Form:
     if link is None:
         raise UnreadableModelError(f"{task.class_name} has the unknown link {model.link_}")
     codes = _level_codes(model)
-    columns = task.source.columns
-    signs = [1 if known is None else 0 for known in codes]
-    if len(signs) != len(columns):
-        raise UnreadableModelError(f"{task.class_name} was fitted to {len(signs)} columns")
-    inputs = task.source.inputs(_Numbers(tuple(codes)), _in_order(model, columns).turn(signs))
+    columns = _in_order(model, task.source.columns)
+    signs = np.array([known is None for known in codes], dtype=np.intp)
+    inputs = task.source.inputs(_Numbers(tuple(codes)), columns.turn(signs))
     base = np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))
-    tables = [np.asarray(table, dtype=np.float64) for table in model.term_scores_]
-    axes = [_axes(model, features, codes) for features in model.term_features_]
-    if link == "softmax":
-        n_groups = len(base)
-        pairs = [(table[..., k], axis) for table, axis in zip(tables, axes, strict=True)
-                 for k in range(n_groups)]  # fmt: skip
-        trees = [_tree(table, axis) for table, axis in pairs]
-        group = np.tile(np.arange(n_groups), len(tables)).astype(np.intp)
-        return make_ensemble(inputs, trees, base, group=group, link=link, chosen=task.column)
-    sign = 1.0
+    trees = []
+    for scores, features in zip(model.term_scores_, model.term_features_, strict=True):
+        tables = np.asarray(scores, dtype=np.float64)
+        axes = _axes(model, features, codes)
+        per_sum = tables.reshape(*tables.shape[: len(axes)], len(base))
+        trees += [_tree(per_sum[..., k], axes) for k in range(len(base))]
+    group = np.tile(np.arange(len(base)), len(model.term_scores_)).astype(np.intp)
     if task.method == "decision_function":
         link = "identity"
-    elif task.method == "predict_proba" and task.column == 0:
-        sign = -1.0  # 1 - expit(z) is expit(-z)
-    trees = [_tree(sign * table, axis) for table, axis in zip(tables, axes, strict=True)]
-    return make_ensemble(inputs, trees, sign * base, link=link)
+    return TreeSums(inputs, trees, base, group).output(link, task.label)
 
 
 def _in_order(model: Any, columns: Columns) -> Columns:
     """Return the columns, which must have the order in which the model was fitted."""
-    names = [str(name) for name in model.feature_names_in_]
-    given = [str(name) for name in columns.names]
-    if set(names) == set(given) and names != given:
-        raise UnreadableModelError("the columns have another order than those of the model")
+    names = list(map(str, model.feature_names_in_))
+    given = list(map(str, columns.names))
+    is_moved = set(names) == set(given) and names != given
+    if is_moved or len(names) != len(given):
+        raise UnreadableModelError("the columns are not those of the model in the same order")
     return columns
 
 
@@ -183,9 +176,7 @@ def _axes(model: Any, features: Any, codes: list[dict[str, float] | None]) -> li
 def _tree(table: Array, axes: list[_Axis]) -> Tree:
     """Return a table of scores as a tree."""
     growth = _Growth()
-    root = _grow(growth, table, axes)
-    if root != 0:
-        raise AssertionError("the root is the first node")
+    _grow(growth, table, axes)  # the root is the first node
     return growth.tree()
 
 

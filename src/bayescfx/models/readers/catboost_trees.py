@@ -15,8 +15,10 @@ import pandas as pd
 from bayescfx.arrays import Array, Indices
 from bayescfx.models.readers.forms import Form, LinkName
 from bayescfx.models.readers.sources import Task, UnreadableModelError, single_matrix
-from bayescfx.models.readers.tree_parts import LEAF, Tree, make_ensemble
+from bayescfx.models.readers.tree_parts import LEAF, Tree, TreeSums, per_class
 
+#: The links of CatBoost's kinds of output.
+_OUTPUTS: dict[str, LinkName] = {"RawFormulaVal": "identity", "Exponent": "exp"}
 _HASH_BITS = 0xFFFFFFFF  # of a level's text, of which CatBoost stores the last 32 bits
 
 
@@ -91,7 +93,7 @@ def read_catboost(task: Task) -> Form:
     features = _features(saved["features_info"])
     scale, bias = saved["scale_and_bias"]
     base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
-    link = _link(task, len(base))
+    link = _link(task)
     trees = [_oblivious_tree(tree, features) for tree in saved.get("oblivious_trees", ())]
     trees += [_other_tree(tree, features) for tree in saved.get("trees", ())]
     categorical = tuple(sorted(features.categorical.values()))
@@ -99,16 +101,9 @@ def read_catboost(task: Task) -> Form:
     is_level = np.isin(np.arange(len(columns)), categorical)
     numbers = _Numbers(model, categorical, {})
     inputs = task.source.inputs(numbers, columns.turn(np.where(is_level, 0, 1)))
-    if link == "softmax":
-        n_groups = len(base)
-        parts = [tree.with_values(scale * v[:, k]) for tree, v in trees for k in range(n_groups)]
-        group = np.tile(np.arange(n_groups), len(trees)).astype(np.intp)
-        return make_ensemble(inputs, parts, base, group=group, link=link, chosen=task.column)
-    chosen = task.column if len(base) > 1 else 0
-    is_first = link == "expit" and len(base) == 1 and task.column == 0
-    sign = -1.0 if is_first else 1.0  # 1 - expit(z) is expit(-z)
-    single = [tree.with_values(sign * scale * values[:, chosen]) for tree, values in trees]
-    return make_ensemble(inputs, single, sign * base[[chosen]], link=link)
+    single, group = per_class(trees, len(base))
+    single = [tree.with_values(scale * tree.value) for tree in single]
+    return TreeSums(inputs, single, base, group).output(link, task.label)
 
 
 def _saved(model: Any, pool: Any = None) -> dict[str, Any]:
@@ -120,22 +115,21 @@ def _saved(model: Any, pool: Any = None) -> dict[str, Any]:
     return saved
 
 
-def _link(task: Task, n_groups: int) -> LinkName:
+def _link(task: Task) -> LinkName:
     """Return how sums become the model's output."""
     model = task.estimator
-    is_classifier = any(kind.__name__ == "CatBoostClassifier" for kind in type(model).__mro__)
     if task.method == "predict_proba":
         loss = str(model.get_all_params().get("loss_function", ""))
-        return "softmax" if loss.startswith("MultiClass") and "OneVsAll" not in loss else "expit"
-    if is_classifier:
+        return "softmax" if loss.partition(":")[0] == "MultiClass" else "expit"
+    if getattr(model, "_estimator_type", "") == "classifier":
         raise UnreadableModelError(
             f"{task.class_name}.predict returns labels; pass bayescfx.probability(model, label)"
         )
     default = getattr(model, "_get_default_prediction_type", None)
     kind = default() if callable(default) else "RawFormulaVal"
-    if kind not in ("RawFormulaVal", "Exponent") or n_groups > 1:
-        raise UnreadableModelError(f"{task.class_name} predicts several numbers ({kind})")
-    return "exp" if kind == "Exponent" else "identity"
+    if kind not in _OUTPUTS:
+        raise UnreadableModelError(f"CatBoost's output {kind} has several numbers or no known link")
+    return _OUTPUTS[kind]
 
 
 def _features(info: dict[str, Any]) -> _Features:

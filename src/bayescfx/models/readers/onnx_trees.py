@@ -12,7 +12,7 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.models.adapters import onnx_by_column, onnx_content
 from bayescfx.models.readers.forms import Form, Inputs, LinearModel, LinkName
 from bayescfx.models.readers.sources import Task, UnreadableModelError
-from bayescfx.models.readers.tree_parts import LEAF, Tree, make_ensemble
+from bayescfx.models.readers.tree_parts import LEAF, Tree, TreeSums, per_class
 
 _READ = (
     "TreeEnsembleRegressor",
@@ -123,44 +123,32 @@ def _ensemble(task: Task, node: _Node, inputs: Inputs) -> Form:
     is_classifier = node.kind == "TreeEnsembleClassifier"
     if is_classifier and task.method != "predict_proba":
         raise UnreadableModelError("the first output of the ONNX model is a label")
-    if node.attributes.get("aggregate_function", b"SUM") not in (b"SUM", b"AVERAGE"):
+    trees = _trees(node, "class" if is_classifier else "target")
+    shares = {b"SUM": 1.0, b"AVERAGE": 1.0 / len(trees)}
+    function = node.attributes.get("aggregate_function", b"SUM")
+    if function not in shares:
         raise UnreadableModelError("the ONNX model is no sum of trees")
-    prefix = "class" if is_classifier else "target"
-    ids = node.integers(f"{prefix}_ids")
-    trees = _trees(node, prefix)
-    n_groups = int(ids.max(initial=0)) + 1
     base = node.floats("base_values")
-    link = node.link()
-    if link == "softmax":
-        parts = [tree.with_values(value[:, k]) for tree, value in trees for k in range(n_groups)]
-        group = np.tile(np.arange(n_groups), len(trees)).astype(np.intp)
-        base = base if base.size else np.zeros(n_groups)
-        return make_ensemble(inputs, parts, base, group=group, link=link, chosen=task.column)
-    if not is_classifier and n_groups > 1:
-        raise UnreadableModelError("the ONNX model has several outputs")
-    share = 1.0
-    if node.attributes.get("aggregate_function") == b"AVERAGE":
-        share /= len(trees)
-    is_single = len(np.unique(ids)) == 1  # one score for two classes
-    chosen = int(ids[0]) if is_single else task.column
-    sign = -1.0 if is_classifier and is_single and task.column == 0 else 1.0
-    shift = 1.0 if sign < 0 and link == "identity" else 0.0  # of the first of two classes
-    start = base[min(chosen, len(base) - 1)] if base.size else 0.0
-    parts = [tree.with_values(sign * share * value[:, chosen]) for tree, value in trees]
-    return make_ensemble(inputs, parts, np.array([sign * start + shift]), link=link)
+    n_groups = trees[0][1].shape[1]
+    base = base if len(base) == n_groups else np.zeros(n_groups)
+    single, group = per_class(trees, n_groups)
+    single = [tree.with_values(shares[function] * tree.value) for tree in single]
+    return TreeSums(inputs, single, base, group).output(node.link(), task.label)
 
 
 def _trees(node: _Node, prefix: str) -> list[tuple[Tree, Array]]:
     """Return the trees of a node, each with its values ``(n_nodes, groups)``."""
     tree_ids = node.integers("nodes_treeids")
     node_ids = node.integers("nodes_nodeids")
-    n_groups = int(node.integers(f"{prefix}_ids").max(initial=0)) + 1
+    # two classes may have one score, with the number of the second class
+    numbers, group_of = np.unique(node.integers(f"{prefix}_ids"), return_inverse=True)
+    n_groups = len(numbers)
     place = {key: k for k, key in enumerate(zip(tree_ids.tolist(), node_ids.tolist(), strict=True))}
     values = np.zeros((len(tree_ids), n_groups))
     leaves = zip(
         node.integers(f"{prefix}_treeids").tolist(),
         node.integers(f"{prefix}_nodeids").tolist(),
-        node.integers(f"{prefix}_ids").tolist(),
+        group_of.tolist(),
         node.floats(f"{prefix}_weights").tolist(),
         strict=True,
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Indices
+from bayescfx.arrays import Array, Indices
 from bayescfx.models.readers.forms import Form, LinearModel, TreeEnsemble
 from bayescfx.models.readers.pipelines import rescaled
-from bayescfx.models.readers.scikit_trees import plain_tree
+from bayescfx.models.readers.scikit_trees import boosted_sums, class_link, plain_tree
 from bayescfx.models.readers.sources import (
     Computation,
     Source,
@@ -20,7 +20,7 @@ from bayescfx.models.readers.sources import (
     refuse_labels,
     single_matrix,
 )
-from bayescfx.models.readers.tree_parts import join_inputs, make_ensemble, sum_ensembles
+from bayescfx.models.readers.tree_parts import join_inputs, sum_ensembles
 
 
 def weighted_sum(task: Task, forms: Sequence[Form], weights: Sequence[float]) -> Form:
@@ -112,46 +112,26 @@ def read_ada_boost(task: Task) -> Form:
     """Return the form of AdaBoost: trees that vote with weights."""
     refuse_labels(task)
     model = task.estimator
-    n_classes = len(getattr(model, "classes_", ()))
-    if not n_classes:
+    if not hasattr(model, "classes_"):
         raise UnreadableModelError(f"{task.class_name} predicts a weighted median, which is no sum")
-    if any(not hasattr(part, "tree_") for part in model.estimators_):
+    if not all(hasattr(part, "tree_") for part in model.estimators_):
         raise UnreadableModelError(f"{task.class_name} is made of estimators that are no trees")
-    if getattr(model, "algorithm", "SAMME") == "SAMME.R":
-        raise UnreadableModelError(f"{task.class_name} adds up logarithms of probabilities")
     weights = model.estimator_weights_[: len(model.estimators_)]
-    weights = weights / weights.sum()
-    inputs = task.source.inputs(single_matrix)
-    if n_classes > 2:
-        return _several_votes(task, weights, n_classes)
-    sign = -1.0 if task.method == "predict_proba" and task.column == 0 else 1.0
-    trees = []
-    for part, weight in zip(model.estimators_, weights, strict=True):
-        votes = np.where(_labels(part, model.classes_) == 1, 2.0, -2.0)
-        trees.append(plain_tree(part, sign * weight * votes))
-    link: Any = "expit" if task.method == "predict_proba" else "identity"
-    return make_ensemble(inputs, trees, np.zeros(1), link=link)
+    stages = []
+    for part, weight in zip(model.estimators_, weights / weights.sum(), strict=True):
+        votes = _votes(_labels(part, model.classes_), len(model.classes_))
+        stages.append([plain_tree(part, weight * column) for column in votes.T])
+    base = np.zeros(len(stages[0]))
+    sums = boosted_sums(task.source.inputs(single_matrix), stages, base)
+    return sums.output(class_link(task, len(base)), task.label)
 
 
-def _several_votes(task: Task, weights: Any, n_classes: int) -> Form:
-    """Return the form of AdaBoost with several classes: the softmax of votes."""
-    model = task.estimator
-    if task.method != "predict_proba":
-        raise UnreadableModelError(f"{task.class_name} returns several numbers per row")
-    trees = []
-    for part, weight in zip(model.estimators_, weights, strict=True):
-        labels = _labels(part, model.classes_)
-        for k in range(n_classes):
-            votes = np.where(labels == k, 1.0, -1.0 / (n_classes - 1))
-            trees.append(plain_tree(part, weight * votes / (n_classes - 1)))
-    return make_ensemble(
-        task.source.inputs(single_matrix),
-        trees,
-        np.zeros(n_classes),
-        group=np.tile(np.arange(n_classes), len(weights)).astype(np.intp),
-        link="softmax",
-        chosen=task.column,
-    )
+def _votes(labels: Indices, n_classes: int) -> Array:
+    """Return the votes of nodes: ``(n_nodes, classes)``, or ``(n_nodes, 1)`` for two classes."""
+    if n_classes == 2:
+        return np.where(labels == 1, 2.0, -2.0)[:, None]
+    others = n_classes - 1
+    return np.where(labels[:, None] == np.arange(n_classes), 1.0, -1.0 / others) / others
 
 
 def _labels(tree: Any, classes: Any) -> Indices:
