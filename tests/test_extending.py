@@ -26,6 +26,11 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.data import Feature
 from bayescfx.data.tables import Cells, Dtype
 from bayescfx.errors import SpaceError
+from bayescfx.models import as_model
+from bayescfx.models.readers import TreeEnsemble, read_model
+from bayescfx.models.readers.registry import READERS
+from bayescfx.models.readers.sources import Task, matrix
+from bayescfx.models.readers.tree_parts import Tree, TreeSums
 from bayescfx.potentials import Linked, Logit
 from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Question, Rounds
@@ -499,3 +504,43 @@ def test_a_new_kernel_is_a_setting_of_the_search() -> None:
 def test_a_kernel_without_its_line_is_not_known() -> None:
     with pytest.raises(ValueError, match="`kernel` must be one of 'matern52', 'rbf', 'tabular'"):
         cfx.GaussianProcess(kernel="matern32")
+
+
+# ── a model reader: models/readers/step_trees.py ──
+
+
+class StepModel:
+    """A model of one's own: one number up to a threshold of the first column, another above."""
+
+    n_features_in_ = 2
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = threshold
+
+    def predict(self, rows: Any) -> Any:
+        """Return 1 up to the threshold and 5 above."""
+        return np.where(np.asarray(rows)[:, 0] <= self.threshold, 1.0, 5.0)
+
+
+def read_steps(task: Task) -> TreeEnsemble:
+    """Return the form of a StepModel: a tree with one test."""
+    tree = Tree(
+        input=np.array([0, -1, -1]),
+        threshold=np.array([task.estimator.threshold, 0.0, 0.0]),
+        left=np.array([1, -1, -1]),
+        right=np.array([2, -1, -1]),
+        value=np.array([0.0, 1.0, 5.0]),
+        if_missing=np.zeros(3, dtype=bool),
+    )
+    return TreeSums(task.source.inputs(matrix), [tree], np.zeros(1)).output()
+
+
+# ── its one line: in the table `READERS` of models/readers/registry.py ──
+
+
+def test_a_model_reader_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(READERS, "tests.StepModel", read_steps)
+    rows = np.random.default_rng(0).uniform(size=(20, 2))
+    reading = read_model(as_model(StepModel(0.3)), rows)
+    assert reading.form is not None
+    np.testing.assert_array_equal(reading.form.predict(rows), StepModel(0.3).predict(rows))

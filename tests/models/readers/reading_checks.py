@@ -118,7 +118,7 @@ def _edges(form: TreeEnsemble, rows: Any) -> Any:
     for row, test in enumerate(tests):
         name = form.inputs.columns[form.tests.input[test]]
         at = form.tests.threshold[test]
-        if test in form.tests.levels or frame[name].dtype != np.float64 or not np.isfinite(at):
+        if test in form.tests.levels or frame[name].dtype != np.float64 or abs(at) > 1e30:
             continue
         low = np.nextafter(np.float32(at), np.float32(-np.inf))
         high = np.nextafter(np.float32(at), np.float32(np.inf))

@@ -150,6 +150,6 @@ def test_models_that_are_not_read() -> None:
     table = numbers()
     y = target(table)
     several = xgboost.XGBRegressor(**SMALL).fit(table, np.stack([y, y], axis=1))
-    check_refused(as_model(several), table, "several outputs")
+    check_refused(as_model(several), table, "several numbers per row")
     hinge = xgboost.XGBRegressor(**SMALL, objective="binary:hinge").fit(table, label(table))
     check_refused(as_model(hinge), table, "binary:hinge")

@@ -19,11 +19,14 @@ _SINGLE_TOLERANCE = 1e-6  # of the spread of the outputs, for models that comput
 _DOUBLE_TOLERANCE = 1e-9  # for models that compute in float64
 _MOST_SHUFFLES = 24  # to find out which columns a number depends on
 _MONOTONE_TOLERANCE = 1e-12  # of the spread of a number
+_MOST_THRESHOLD = 1e30  # those beyond stand for infinity
 _SEED = 0
 
 
 def largest_difference(form: Form, model: Model, rows: Rows) -> float:
     """Return the largest difference between the outputs of a form and of its model.
+
+    It is at least the usual rounding error of a sum with as many terms.
 
     They are compared on the rows given, on rows with shuffled columns, on values between and
     beyond those of a column, and on values next to thresholds.
@@ -46,14 +49,33 @@ def largest_difference(form: Form, model: Model, rows: Rows) -> float:
     given = rows[:_MOST_ROWS]
     expected = [model.scores(given)]
     computed = [form.predict(given)]
-    for batch in _other_rows(form, rows, rng):
-        try:
-            outputs = model.scores(batch)
-        except Exception:  # a model may refuse values that it was not trained on
-            continue
-        expected.append(outputs)
-        computed.append(form.predict(batch))
+    for batch in _other_rows(form, model, rows, rng):
+        outputs = _scores(model, batch)
+        if outputs is not None:
+            expected.append(outputs)
+            computed.append(form.predict(batch))
     return _check_close(form, np.concatenate(expected), np.concatenate(computed))
+
+
+def _other_rows(form: Form, model: Model, rows: Rows, rng: np.random.Generator) -> Iterator[Rows]:
+    """Yield batches of rows that are not among those given."""
+    yield _shuffled(rows, rng)
+    if isinstance(form, TreeEnsemble):
+        yield _near_thresholds(form, rows, rng)
+    numeric = [place for place in range(rows.shape[1]) if _is_numeric(_cells(rows, place))]
+    everywhere = _beyond(rows, numeric, rng)
+    yield everywhere
+    if _scores(model, everywhere) is None:  # numbers of some columns may stand for levels
+        for place in numeric[:_MOST_SHUFFLES]:
+            yield _beyond(rows, [place], rng)
+
+
+def _scores(model: Model, rows: Rows) -> Array | None:
+    """Return the outputs of rows ``(n,)``, or None if the model refuses some of them."""
+    try:
+        return model.scores(rows)
+    except Exception:  # about values that it was not trained on
+        return None
 
 
 def check_inputs(inputs: Inputs, rows: Rows) -> None:
@@ -114,7 +136,7 @@ def _check_close(form: Form, expected: Array, computed: Array) -> float:
             f"the outputs of the form and of the model differ by {largest:.3g} "
             f"(rounding explains {tolerance:.3g})"
         )
-    return largest
+    return max(largest, _summing_error(form, finite, np.float64))
 
 
 def _summing_error(form: Form, outputs: Array, dtype: type) -> float:
@@ -122,17 +144,6 @@ def _summing_error(form: Form, outputs: Array, dtype: type) -> float:
     n_terms = len(form.roots) if isinstance(form, TreeEnsemble) else len(form.weights)
     largest = float(np.abs(outputs).max(initial=0.0))
     return float(4.0 * np.sqrt(n_terms + 1.0) * np.finfo(dtype).eps * largest)
-
-
-def _other_rows(form: Form, rows: Rows, rng: np.random.Generator) -> Iterator[Rows]:
-    """Yield batches of rows that are not among those given."""
-    yield _shuffled(rows, rng)
-    numeric = [place for place in range(rows.shape[1]) if _is_numeric(_cells(rows, place))]
-    yield _beyond(rows, numeric, rng)
-    for place in numeric:
-        yield _beyond(rows, [place], rng)[:16]
-    if isinstance(form, TreeEnsemble):
-        yield _near_thresholds(form, rows, rng)
 
 
 def _shuffled(rows: Rows, rng: np.random.Generator) -> Rows:
@@ -150,8 +161,11 @@ def _beyond(rows: Rows, places: list[int], rng: np.random.Generator) -> Rows:
     for place in places:
         cells = columns[place]
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        share = rng.uniform(-0.5, 1.5, len(values))
-        new = values + share * (rng.permutation(values) - values)
+        low = np.nanmin(values, initial=np.inf)
+        high = np.nanmax(values, initial=-np.inf)
+        anywhere = low + rng.uniform(-0.25, 1.25, len(values)) * (high - low)
+        between = values + rng.uniform(size=len(values)) * (rng.permutation(values) - values)
+        new = np.where(rng.random(len(values)) < 0.5, anywhere, between)
         is_new = np.isfinite(new) & (rng.random(len(values)) < 0.5)
         columns[place] = _replaced(cells, is_new, new)
     return _table(rows, columns)
@@ -167,7 +181,8 @@ def _near_thresholds(form: TreeEnsemble, rows: Rows, rng: np.random.Generator) -
         place = names.index(form.inputs.columns[form.tests.input[test]])
         cells = columns[place]
         threshold = form.tests.threshold[test]
-        if test in form.tests.levels or cells.dtype.kind != "f" or not np.isfinite(threshold):
+        is_float = cells.dtype.kind == "f"
+        if test in form.tests.levels or not is_float or abs(threshold) > _MOST_THRESHOLD:
             continue
         step = rng.integers(5)
         value = [

@@ -11,8 +11,14 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.models.readers.forms import Form, LinkName
-from bayescfx.models.readers.sources import Task, UnreadableModelError, matrix, refuse_labels
-from bayescfx.models.readers.tree_parts import LEAF, Tree, make_ensemble
+from bayescfx.models.readers.sources import (
+    Task,
+    UnreadableModelError,
+    check_probability,
+    matrix,
+    refuse_labels,
+)
+from bayescfx.models.readers.tree_parts import LEAF, Tree, TreeSums
 
 # The bits of a node's decision type.
 _IS_CATEGORICAL = 1
@@ -101,42 +107,30 @@ def read_lightgbm(task: Task) -> Form:
     codes = _Codes(booster.pandas_categorical or [], is_categorical, is_zero_missing)
     inputs = task.source.inputs(codes, columns)
     n_groups = int(header["num_tree_per_iteration"])
-    if "average_output" in header:
-        n_iterations = len(trees) // n_groups
-        trees = [tree.with_values(tree.value / n_iterations) for tree in trees]
+    share = n_groups / len(trees) if "average_output" in header else 1.0
     group = (np.arange(len(trees)) % n_groups).astype(np.intp)
-    name, *options = header.get("objective", "").split(" ")
-    link = _link(task, name, options)
-    if link == "softmax":
-        base = np.zeros(n_groups)
-        return make_ensemble(inputs, trees, base, group=group, link=link, chosen=task.column)
-    if n_groups > 1:
-        trees = trees[task.column :: n_groups]
-    factor = _factor(task, n_groups, link, options)
-    trees = [tree.with_values(factor * tree.value) for tree in trees]
-    return make_ensemble(inputs, trees, np.zeros(1), link=link)
+    objective, *options = header.get("objective", "").split(" ")
+    link = _link(task, objective, options)
+    slope = _slope(options) if link == "expit" else 1.0
+    sums = TreeSums(inputs, trees, np.zeros(n_groups), group)
+    return sums.output(link, task.label, share * slope)
 
 
 def _link(task: Task, objective: str, options: list[str]) -> LinkName:
     """Return the link of an objective."""
-    if objective not in _LINKS or "sqrt" in options:
-        words = " ".join([objective, *(["sqrt"] if "sqrt" in options else [])])
+    words = f"{objective} sqrt" if "sqrt" in options else objective
+    if words not in _LINKS:
         raise UnreadableModelError(f"LightGBM's objective {words} has no known link")
-    link = _LINKS[objective]
-    is_probability = link in ("expit", "softmax")
-    if task.method == "predict_proba" and not is_probability:
-        raise UnreadableModelError(f"LightGBM's objective {objective} gives no probabilities")
-    return link
+    check_probability(task, _LINKS[words], f"LightGBM's objective {words}")
+    return _LINKS[words]
 
 
-def _factor(task: Task, n_groups: int, link: LinkName, options: list[str]) -> float:
-    """Return the factor of the sums inside a link."""
-    if link != "expit":
-        return 1.0
-    slopes = [float(option.removeprefix("sigmoid:")) for option in options if "sigmoid:" in option]
-    slope = slopes[0] if slopes else 1.0
-    is_first = n_groups == 1 and task.method == "predict_proba" and task.column == 0
-    return -slope if is_first else slope  # 1 - expit(z) is expit(-z)
+def _slope(options: list[str]) -> float:
+    """Return the factor of the sums inside a logistic link."""
+    for option in options:
+        if option.startswith("sigmoid:"):
+            return float(option.removeprefix("sigmoid:"))
+    return 1.0
 
 
 def _blocks(text: str) -> Iterator[dict[str, str]]:

@@ -11,6 +11,7 @@ from scipy.special import expit
 from bayescfx.models.readers.forms import Form, LinkName, TreeEnsemble
 from bayescfx.models.readers.sources import Computation, Source, Task, UnreadableModelError
 from bayescfx.models.readers.transformers import trace_columns
+from bayescfx.models.readers.tree_parts import rescaled_trees
 
 #: The functions that may turn outputs back: the factor before the link, and the link.
 _INVERSES: dict[Any, tuple[float, LinkName]] = {
@@ -40,7 +41,7 @@ def read_pipeline(task: Task) -> Form:
 def read_inner(task: Task) -> Form:
     """Return the form of the estimator that a search or another wrapper found."""
     for name in ("best_estimator_", "estimator_", "estimator"):
-        inner = getattr(task.estimator, name, None)
+        inner = vars(task.estimator).get(name)  # FrozenEstimator forwards other names
         if inner is not None:
             return task.read_part(inner)
     raise UnreadableModelError(f"{task.class_name} has no fitted estimator")
@@ -65,7 +66,6 @@ def read_transformed_target(task: Task) -> Form:
 
 def rescaled(form: Form, factor: float, shift: float) -> Form:
     """Return a form whose sums are multiplied by a factor, with a number added."""
-    base = form.base * factor + shift
     if isinstance(form, TreeEnsemble):
-        return replace(form, value=form.value * factor, base=np.asarray(base))
-    return replace(form, weights=form.weights * factor, base=float(base))
+        return rescaled_trees(form, factor, shift)
+    return replace(form, weights=form.weights * factor, base=form.base * factor + shift)

@@ -36,7 +36,8 @@ class Reading:
     reason : str
         Why there is no form; empty if there is one.
     rounding : float
-        The largest difference seen between the outputs of the form and those of the model.
+        The largest difference seen between the outputs of the form and those of the model, at
+        least the usual rounding error of a sum with as many terms; in units of the outputs.
     """
 
     form: Form | None

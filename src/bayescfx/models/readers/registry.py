@@ -8,12 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from bayescfx.models.readers.additive_tables import read_additive
+from bayescfx.models.readers.catboost_trees import read_catboost
 from bayescfx.models.readers.forms import Form
 from bayescfx.models.readers.lightgbm_trees import read_lightgbm
+from bayescfx.models.readers.onnx_trees import read_onnx
 from bayescfx.models.readers.pipelines import (
     read_inner,
     read_pipeline,
     read_transformed_target,
+)
+from bayescfx.models.readers.scikit_ensembles import (
+    read_ada_boost,
+    read_bagging,
+    read_calibrated,
+    read_stacking,
+    read_voting,
 )
 from bayescfx.models.readers.scikit_linear import read_linear, read_log_linear, read_logistic
 from bayescfx.models.readers.scikit_trees import (
@@ -38,6 +48,11 @@ _SCIKIT_LEARN: dict[Reader, tuple[str, ...]] = {
         "TunedThresholdClassifierCV",
         "RANSACRegressor",
     ),
+    read_voting: ("VotingRegressor", "VotingClassifier"),
+    read_bagging: ("BaggingRegressor", "BaggingClassifier"),
+    read_stacking: ("StackingRegressor", "StackingClassifier"),
+    read_ada_boost: ("AdaBoostClassifier", "AdaBoostRegressor"),
+    read_calibrated: ("CalibratedClassifierCV",),
     read_tree: (
         "DecisionTreeRegressor",
         "DecisionTreeClassifier",
@@ -106,6 +121,9 @@ READERS: dict[str, Reader] = {
     "lightgbm.Booster": read_lightgbm,
     "xgboost.XGBModel": read_xgboost,
     "xgboost.Booster": read_xgboost,
+    "catboost.CatBoost": read_catboost,
+    "interpret.EBMModel": read_additive,
+    "bayescfx.Onnx": read_onnx,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array
 from bayescfx.models.readers.forms import Form, Inputs, LinkName, TreeEnsemble
 from bayescfx.models.readers.sources import (
     Columns,
@@ -17,7 +17,13 @@ from bayescfx.models.readers.sources import (
     refuse_labels,
     single_matrix,
 )
-from bayescfx.models.readers.tree_parts import LEAF, Tree, make_ensemble, sum_ensembles
+from bayescfx.models.readers.tree_parts import (
+    LEAF,
+    Tree,
+    TreeSums,
+    make_ensemble,
+    sum_ensembles,
+)
 
 
 def plain_tree(estimator: Any, value: Array) -> Tree:
@@ -51,116 +57,84 @@ def read_tree(task: Task) -> Form:
     """Return the form of a single tree of scikit-learn."""
     refuse_labels(task)
     tree = plain_tree(task.estimator, leaf_outputs(task, task.estimator))
-    return make_ensemble(task.source.inputs(single_matrix), [tree], np.zeros(1))
+    return TreeSums(task.source.inputs(single_matrix), [tree], np.zeros(1)).output()
 
 
 def read_forest(task: Task) -> Form:
     """Return the form of a forest of scikit-learn: the mean of its trees."""
     refuse_labels(task)
     parts = task.estimator.estimators_
-    _refuse_criterion(task)
     trees = [plain_tree(part, leaf_outputs(task, part) / len(parts)) for part in parts]
-    return make_ensemble(task.source.inputs(single_matrix), trees, np.zeros(1))
-
-
-def _refuse_criterion(task: Task) -> None:
-    """Raise for outputs that are not means of trees."""
-    if task.method == "decision_function":
-        raise UnreadableModelError(f"{task.class_name} has no decision function")
+    return TreeSums(task.source.inputs(single_matrix), trees, np.zeros(1)).output()
 
 
 # ── gradient boosting ──
 
 
-def boosted_form(
-    task: Task,
-    inputs: Inputs,
-    stages: Sequence[Sequence[Tree]],
-    base: Array,
-    *,
-    scale: float = 1.0,
-    link: LinkName = "identity",
-) -> TreeEnsemble:
-    """Return boosted trees as a form.
+def boosted_sums(inputs: Inputs, stages: Sequence[Sequence[Tree]], base: Array) -> TreeSums:
+    """Return boosted trees as sums.
 
     Parameters
     ----------
-    task : Task
-        The task; its column is the class.
     inputs : Inputs
         The numbers that the trees look at.
     stages : sequence of sequences of Tree
         One tree per class for each iteration; a single one for regression and two classes.
     base : array of shape (groups,)
         What is added to the sums.
-    scale : float
-        The factor of sums inside a logistic link.
-    link : str
-        The link of a regression; ignored for classifiers.
     """
-    n_groups = len(base)
     trees = [tree for stage in stages for tree in stage]
-    group = np.tile(np.arange(n_groups), len(stages)).astype(np.intp)
-    if n_groups > 1:
-        return several_classes(task, inputs, trees, base, group)
-    if task.method == "predict":
-        return make_ensemble(inputs, trees, base, link=link)
-    if task.method == "decision_function":
-        return make_ensemble(inputs, trees, base)
-    factor = scale if task.column == 1 else -scale  # 1 - expit(z) is expit(-z)
-    trees = [tree.with_values(factor * tree.value) for tree in trees]
-    return make_ensemble(inputs, trees, factor * base, link="expit")
+    group = np.tile(np.arange(len(base)), len(stages)).astype(np.intp)
+    return TreeSums(inputs, trees, base, group)
 
 
-def several_classes(
-    task: Task, inputs: Inputs, trees: Sequence[Tree], base: Array, group: Indices
-) -> TreeEnsemble:
-    """Return the form of one of several classes: the softmax of sums."""
+def class_link(task: Task, n_groups: int) -> LinkName:
+    """Return the link of a score: none, or that of probabilities."""
     if task.method != "predict_proba":
-        raise UnreadableModelError(f"{task.class_name} returns several numbers per row")
-    return make_ensemble(inputs, trees, base, group=group, link="softmax", chosen=task.column)
+        return "identity"
+    return "softmax" if n_groups > 1 else "expit"
 
 
 def read_gradient_boosting(task: Task) -> Form:
     """Return the form of scikit-learn's GradientBoosting."""
     refuse_labels(task)
     model = task.estimator
-    rate = model.learning_rate
-    stages = [
-        [plain_tree(part, rate * part.tree_.value[:, 0, 0]) for part in stage]
-        for stage in model.estimators_
-    ]
+    stages = []
+    for stage in model.estimators_:
+        values = [model.learning_rate * part.tree_.value[:, 0, 0] for part in stage]
+        stages.append([plain_tree(part, v) for part, v in zip(stage, values, strict=True)])
     inputs = task.source.inputs(single_matrix)
-    n_groups = len(stages[0])
-    scale = 2.0 if model.loss == "exponential" else 1.0
-    init = model.init_
-    if isinstance(init, str) or type(init).__name__.startswith("Dummy"):
-        base = _constant_start(task, inputs, stages)
-        return boosted_form(task, inputs, stages, base, scale=scale)
-    if n_groups > 1 or hasattr(model, "classes_"):
+    if not (isinstance(model.init_, str) or type(model.init_).__name__.startswith("Dummy")):
+        trees = boosted_sums(inputs, stages, np.zeros(len(stages[0])))
+        return sum_ensembles([_start(task), trees.output()], [1.0, 1.0])
+    base = _constant_start(task, inputs, stages)
+    slope = 2.0 if model.loss == "exponential" and task.method == "predict_proba" else 1.0
+    return boosted_sums(inputs, stages, base).output(class_link(task, len(base)), task.label, slope)
+
+
+def _start(task: Task) -> TreeEnsemble:
+    """Return the form of the regression that boosted trees start from."""
+    init = task.estimator.init_
+    if hasattr(task.estimator, "classes_"):
         raise UnreadableModelError(
             f"{task.class_name} starts from the probabilities of {type(init).__name__}"
         )
     start = task.read_part(init)
-    if not isinstance(start, TreeEnsemble) or start.link != "identity":
-        raise UnreadableModelError(
-            f"{task.class_name} starts from {type(init).__name__}, which is no sum of trees"
-        )
-    return sum_ensembles([start, boosted_form(task, inputs, stages, np.zeros(1))], [1.0, 1.0])
+    if isinstance(start, TreeEnsemble) and start.link == "identity":
+        return start
+    raise UnreadableModelError(
+        f"{task.class_name} starts from {type(init).__name__}, which is no sum of trees"
+    )
 
 
 def _constant_start(task: Task, inputs: Inputs, stages: list[list[Tree]]) -> Array:
     """Return what boosted trees start from ``(groups,)``: the score less the sum of the trees."""
     model = task.estimator
     row = task.source.sample[:1]
-    n_groups = len(stages[0])
     score = model.decision_function if hasattr(model, "classes_") else model.predict
-    outputs = np.asarray(score(task.source.table(row)), dtype=np.float64).reshape(-1)
-    base = np.empty(n_groups)
-    for k in range(n_groups):
-        trees = [stage[k] for stage in stages]
-        base[k] = outputs[k] - make_ensemble(inputs, trees, np.zeros(1)).raw(row)[0, 0]
-    return base
+    base = np.asarray(score(task.source.table(row)), dtype=np.float64).reshape(-1)
+    sums = boosted_sums(inputs, stages, np.zeros(len(base)))
+    return np.asarray(base - make_ensemble(sums, np.asarray(sums.group)).raw(row)[0])
 
 
 # ── boosting with histograms ──
@@ -178,8 +152,10 @@ def read_hist_gradient_boosting(task: Task) -> Form:
     inputs = task.source.inputs(numbers, columns)
     stages = [[_hist_tree(tree) for tree in stage] for stage in model._predictors]
     base = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1)
-    link: LinkName = "exp" if getattr(model, "loss", "") in ("poisson", "gamma") else "identity"
-    return boosted_form(task, inputs, stages, base, link=link)
+    sums = boosted_sums(inputs, stages, base)
+    if model.loss in ("poisson", "gamma"):
+        return sums.output("exp")
+    return sums.output(class_link(task, len(base)), task.label)
 
 
 def _categories_first(columns: Columns, is_categorical: Any) -> Columns:

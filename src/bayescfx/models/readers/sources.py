@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.data.tables import Rows
-from bayescfx.models.readers.forms import Form, Inputs
+from bayescfx.models.readers.forms import Form, Inputs, LinkName
 
 #: The method of an estimator whose output is the model's.
 Method: TypeAlias = Literal["predict", "predict_proba", "decision_function"]
@@ -128,6 +128,11 @@ class Task:
         return self.read(replace(self, estimator=estimator, **changes))
 
     @property
+    def label(self) -> int | None:
+        """The class whose probability is read; none for a regression or a score."""
+        return self.column if self.method == "predict_proba" else None
+
+    @property
     def class_name(self) -> str:
         """The name of the estimator's class."""
         return type(self.estimator).__name__
@@ -139,6 +144,12 @@ def refuse_labels(task: Task) -> None:
         raise UnreadableModelError(
             f"{task.class_name}.predict returns labels; pass bayescfx.probability(model, label)"
         )
+
+
+def check_probability(task: Task, link: LinkName, source: str) -> None:
+    """Raise if a probability is read, but the link of `source` gives none."""
+    if task.method == "predict_proba" and link not in ("expit", "softmax"):
+        raise UnreadableModelError(f"{source} gives no probabilities")
 
 
 def columns_of(rows: Rows) -> Columns:

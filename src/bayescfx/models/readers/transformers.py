@@ -5,7 +5,7 @@ Only the structure is worked out here. The numbers come from the fitted transfor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -107,40 +107,27 @@ def _trace_union(union: Any, columns: Columns, sample: Any) -> Columns:
 
 
 def _trace_column_transformer(transformer: Any, columns: Columns, sample: Any) -> Columns:
-    names = list(getattr(transformer, "feature_names_in_", ()))
     outputs = []
-    for _, part, selection in transformer.transformers_:
-        places = _selected_places(selection, names, sample)
+    for name, part, _ in transformer.transformers_:
+        fitted = transformer._transformer_to_input_indices[name]
         is_dropped = isinstance(part, str) and part == "drop"
-        if is_dropped or len(places) == 0:
-            continue
-        selected = _selected(sample, places, is_single=np.isscalar(selection))
-        outputs.append(trace_columns(part, columns.take(places), selected))
+        if not is_dropped and len(fitted):
+            places = _present_places(transformer, fitted, sample)
+            outputs.append(trace_columns(part, columns.take(places), _selected(sample, places)))
     return join_columns(outputs)
 
 
-def _selected_places(selection: Any, names: Sequence[Any], sample: Any) -> list[int]:
-    """Return the positions of selected columns; `names` are those that were fitted."""
-    width = sample.shape[1]
-    chosen: Any = [selection] if np.isscalar(selection) else selection
-    is_frame = isinstance(sample, pd.DataFrame)
-    present = list(sample.columns) if is_frame else list(range(width))
-    if isinstance(chosen, slice) and isinstance(chosen.start or chosen.stop, str):
-        chosen = list(pd.Index(names)[pd.Index(names).slice_indexer(chosen.start, chosen.stop)])
-    if not isinstance(chosen, slice):
-        chosen = list(chosen)
-        if chosen and isinstance(chosen[0], str):
-            return [present.index(name) for name in chosen]
-    fitted = names if is_frame and len(names) else present
-    places = np.arange(len(fitted))[chosen] if len(fitted) else np.empty(0, dtype=np.intp)
-    return [present.index(fitted[place]) for place in places]
+def _present_places(transformer: Any, fitted: Any, sample: Any) -> list[int]:
+    """Return the positions in a table of columns that are given by those in training."""
+    if not isinstance(sample, pd.DataFrame) or not hasattr(transformer, "feature_names_in_"):
+        return list(fitted)
+    present = list(sample.columns)
+    return [present.index(name) for name in transformer.feature_names_in_[fitted]]
 
 
-def _selected(sample: Any, places: list[int], *, is_single: bool) -> Any:
-    """Return some columns of a table; a single one as a vector if it was selected so."""
-    if isinstance(sample, pd.DataFrame):
-        return sample.iloc[:, places[0]] if is_single else sample.iloc[:, places]
-    return sample[:, places[0]] if is_single else sample[:, places]
+def _selected(sample: Any, places: list[int]) -> Any:
+    """Return some columns of a table."""
+    return sample.iloc[:, places] if isinstance(sample, pd.DataFrame) else sample[:, places]
 
 
 # ── steps that act on each column by itself ──

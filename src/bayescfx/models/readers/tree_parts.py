@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,19 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.data.tables import Rows
 from bayescfx.models.readers.forms import InputFunction, Inputs, LinkName, Tests, TreeEnsemble
+from bayescfx.models.readers.sources import UnreadableModelError
 
 LEAF = -1  # in place of an input or a test
+#: The arrays of a tree, with one entry per node.
+_ARRAYS: dict[str, Any] = {
+    "input": np.intp,
+    "threshold": np.float64,
+    "left": np.intp,
+    "right": np.intp,
+    "value": np.float64,
+    "if_missing": np.bool_,
+    "is_strict": np.bool_,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +43,7 @@ class Tree:
         The summands of leaves.
     if_missing : mask of shape (n,)
         Whether a row goes left where the number is missing.
-    is_strict : bool
+    is_strict : bool or mask of shape (n,)
         Whether a number equal to the threshold goes right.
     levels : dict of int to frozenset of float
         The levels that go left, by node, for nodes that test levels.
@@ -43,7 +55,7 @@ class Tree:
     right: Indices
     value: Array
     if_missing: Mask
-    is_strict: bool = False
+    is_strict: bool | Mask = False
     levels: dict[int, frozenset[float]] = field(default_factory=dict)
 
     def with_values(self, value: Array) -> Tree:
@@ -51,93 +63,155 @@ class Tree:
         return replace(self, value=np.asarray(value, dtype=np.float64))
 
 
+@dataclass(frozen=True, eq=False)
+class TreeSums:
+    """Sums of trees, before a link.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        The numbers that the trees test.
+    trees : sequence of Tree
+        The trees.
+    base : array of shape (groups,)
+        What is added to the sums.
+    group : array of int of shape (t,), optional
+        The sum to which each tree belongs; the first by default.
+    """
+
+    inputs: Inputs
+    trees: Sequence[Tree]
+    base: Array
+    group: Indices | None = None
+
+    def output(
+        self, link: LinkName = "identity", label: int | None = None, slope: float = 1.0
+    ) -> TreeEnsemble:
+        """Return the form of one output.
+
+        Parameters
+        ----------
+        link : str
+            The link of the sums.
+        label : int, optional
+            The class whose probability is the output; none for a regression or a score.
+        slope : float
+            The factor of a sum before the link.
+        """
+        if len(self.base) == 1:
+            return self._single(link, label, slope)
+        if label is None:
+            raise UnreadableModelError("the model returns several numbers per row")
+        group = np.asarray(self.group)
+        if link == "softmax":
+            return make_ensemble(self, group, link=link, chosen=label)
+        trees = [self.trees[place] for place in np.flatnonzero(group == label).tolist()]
+        one = TreeSums(self.inputs, trees, self.base[[label]])
+        return one._single(link, None, slope)
+
+    def _single(self, link: LinkName, label: int | None, slope: float) -> TreeEnsemble:
+        """Return the form of a single sum, which is the score of the second of two classes."""
+        sums = make_ensemble(self, np.zeros(len(self.trees), dtype=np.intp), link=link)
+        if label != 0:
+            return rescaled_trees(sums, slope, 0.0)
+        # the probability of the first class: 1 - expit(z) is expit(-z)
+        return rescaled_trees(sums, -slope, 1.0 if link == "identity" else 0.0)
+
+
+def rescaled_trees(form: TreeEnsemble, factor: float, shift: float) -> TreeEnsemble:
+    """Return an ensemble whose sums are multiplied by a factor, with a number added."""
+    return replace(form, value=form.value * factor, base=form.base * factor + shift)
+
+
+def per_class(trees: Sequence[tuple[Tree, Array]], n_classes: int) -> tuple[list[Tree], Indices]:
+    """Return trees with values ``(n_nodes, classes)`` as one tree per class, and their classes."""
+    single = []
+    for tree, values in trees:
+        single += [tree.with_values(column) for column in values.T]
+    return single, np.tile(np.arange(n_classes), len(trees)).astype(np.intp)
+
+
 def make_ensemble(
-    inputs: Inputs,
-    trees: Sequence[Tree],
-    base: Array,
-    *,
-    group: Indices | None = None,
-    link: LinkName = "identity",
-    chosen: int = 0,
+    sums: TreeSums, group: Indices, *, link: LinkName = "identity", chosen: int = 0
 ) -> TreeEnsemble:
     """Return trees as an ensemble, in which equal tests are one."""
-    sizes = [len(tree.input) for tree in trees]
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp) if trees else _no_nodes()
-    tests, node_test = _distinct_tests(trees, starts)
-    is_leaf = node_test == LEAF
+    joined = _joined_trees(sums.trees)
+    sizes = [len(tree.input) for tree in sums.trees]
+    starts = (np.cumsum(sizes, dtype=np.intp) - sizes).astype(np.intp)
     shift = np.repeat(starts, sizes)
-    left = _joined([tree.left for tree in trees], np.intp) + shift
-    right = _joined([tree.right for tree in trees], np.intp) + shift
-    value = _joined([tree.value for tree in trees], np.float64)
+    is_leaf = joined.input == LEAF
+    tests, place = _distinct_tests(joined)
+    node_test = np.full(len(is_leaf), LEAF, dtype=np.intp)
+    node_test[~is_leaf] = place
     return TreeEnsemble(
-        inputs,
+        sums.inputs,
         tests,
         roots=starts,
         node_test=node_test,
-        left=np.where(is_leaf, LEAF, left),
-        right=np.where(is_leaf, LEAF, right),
-        value=np.where(is_leaf, value, 0.0),
-        base=np.asarray(base, dtype=np.float64).reshape(-1),
-        group=np.zeros(len(trees), dtype=np.intp) if group is None else group,
+        left=np.where(is_leaf, LEAF, joined.left + shift),
+        right=np.where(is_leaf, LEAF, joined.right + shift),
+        value=np.where(is_leaf, joined.value, 0.0),
+        base=np.asarray(sums.base, dtype=np.float64),
+        group=group,
         link=link,
         chosen=chosen,
     )
 
 
-def _distinct_tests(trees: Sequence[Tree], starts: Indices) -> tuple[Tests, Indices]:
-    """Return the tests of all nodes without repetitions, and the test of each node."""
-    input_ = _joined([tree.input for tree in trees], np.intp)
-    level_sets: dict[frozenset[float], int] = {}
-    set_of = np.full(len(input_), LEAF)  # the set of levels of each node
-    for tree, start in zip(trees, starts, strict=True):
-        for node, levels in tree.levels.items():
-            set_of[start + node] = level_sets.setdefault(levels, len(level_sets))
-    strict = [np.full(len(tree.input), tree.is_strict) for tree in trees]
-    threshold = _joined([tree.threshold for tree in trees], np.float64)
-    if_missing = _joined([tree.if_missing for tree in trees], np.bool_)
-    columns = [input_, np.where(set_of >= 0, 0.0, threshold), _joined(strict, np.bool_)]
-    columns += [if_missing, set_of]
-    inner = np.flatnonzero(input_ != LEAF)
-    keys = np.stack([np.asarray(column, dtype=np.float64)[inner] for column in columns], axis=1)
+def _joined_trees(trees: Sequence[Tree]) -> Tree:
+    """Return the nodes of trees one after the other; children are counted from each root."""
+    parts: dict[str, list[Any]] = {name: [np.empty(0)] for name in _ARRAYS}
+    levels: dict[int, frozenset[float]] = {}
+    start = 0
+    for tree in trees:
+        for name in _ARRAYS:
+            parts[name].append(np.broadcast_to(getattr(tree, name), len(tree.input)))
+        levels |= {start + node: known for node, known in tree.levels.items()}
+        start += len(tree.input)
+    whole = {name: np.concatenate(parts[name]).astype(kind) for name, kind in _ARRAYS.items()}
+    return Tree(**whole, levels=levels)
+
+
+def _distinct_tests(nodes: Tree) -> tuple[Tests, Indices]:
+    """Return the tests of inner nodes without repetitions, and the test of each such node."""
+    sets: dict[frozenset[float], int] = {}
+    set_of = np.full(len(nodes.input), -1.0)  # the set of levels of each node
+    for node, levels in nodes.levels.items():
+        set_of[node] = sets.setdefault(levels, len(sets))
+    threshold = np.where(set_of >= 0, 0.0, nodes.threshold)
+    columns = [nodes.input, threshold, nodes.is_strict, nodes.if_missing, set_of]
+    keys = np.stack(columns, axis=1).astype(np.float64)[nodes.input != LEAF]
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
-    node_test = np.full(len(input_), LEAF, dtype=np.intp)
-    node_test[inner] = place.reshape(-1)
-    sets = list(level_sets)
-    levels_of = {test: sets[int(key)] for test, key in enumerate(distinct[:, 4]) if key >= 0}
+    known = list(sets)
     tests = Tests(
         input=distinct[:, 0].astype(np.intp),
         threshold=distinct[:, 1],
         is_strict=distinct[:, 2] > 0,
         if_missing=distinct[:, 3] > 0,
-        levels=levels_of,
+        levels={t: known[int(k)] for t, k in enumerate(distinct[:, 4].tolist()) if k >= 0},
     )
-    return tests, node_test
+    return tests, np.asarray(place.reshape(-1), dtype=np.intp)
 
 
-def _joined(parts: Sequence[Any], dtype: type) -> Any:
-    """Return arrays ``(n_i,)`` one after the other."""
-    return np.concatenate([np.empty(0, dtype=dtype), *parts]).astype(dtype)
-
-
-def _no_nodes() -> Indices:
-    return np.empty(0, dtype=np.intp)
+# ── sums of ensembles ──
 
 
 def sum_ensembles(forms: Sequence[TreeEnsemble], weights: Sequence[float]) -> TreeEnsemble:
-    """Return the weighted sum of ensembles with the link identity."""
-    places: list[Indices] = []
+    """Return the weighted sum of ensembles with the link identity and one group each."""
+    computed: list[InputFunction] = []
     blocks: list[Inputs] = []
-    n_inputs = 0
     for form in forms:
-        place = next((k for k, b in enumerate(blocks) if b.compute == form.inputs.compute), None)
-        if place is None:
+        if form.inputs.compute not in computed:
+            computed.append(form.inputs.compute)
             blocks.append(form.inputs)
-            places.append(np.arange(n_inputs, n_inputs + len(form.inputs), dtype=np.intp))
-            n_inputs += len(form.inputs)
-        else:
-            start = sum(len(block) for block in blocks[:place])
-            places.append(np.arange(start, start + len(form.inputs), dtype=np.intp))
-    return _concatenated(join_inputs(blocks), forms, places, weights)
+    starts = np.cumsum([0, *map(len, blocks)])
+    parts = []
+    for form, weight in zip(forms, weights, strict=True):
+        start = starts[computed.index(form.inputs.compute)]
+        tests = replace(form.tests, input=form.tests.input + start)
+        parts.append(replace(rescaled_trees(form, weight, 0.0), tests=tests))
+    total = reduce(_added, parts)
+    return _without_repetitions(replace(total, inputs=join_inputs(blocks)))
 
 
 def join_inputs(blocks: Sequence[Inputs]) -> Inputs:
@@ -160,41 +234,42 @@ class SideBySide:
         return np.concatenate([part(rows) for part in self.parts], axis=1)
 
 
-def _concatenated(
-    inputs: Inputs,
-    forms: Sequence[TreeEnsemble],
-    places: Sequence[Indices],
-    weights: Sequence[float],
-) -> TreeEnsemble:
-    """Return ensembles one after the other; `places` are their inputs among all."""
-    first_node = np.cumsum([0, *(len(form.node_test) for form in forms)])
-    first_test = np.cumsum([0, *(len(form.tests) for form in forms)])
-    levels: dict[int, frozenset[float]] = {}
-    for form, start in zip(forms, first_test, strict=False):
-        levels |= {int(start) + test: known for test, known in form.tests.levels.items()}
-    pairs = list(zip(forms, places, strict=True))
+def _added(a: TreeEnsemble, b: TreeEnsemble) -> TreeEnsemble:
+    """Return the sum of two ensembles with the same inputs."""
+    n_nodes = len(a.node_test)
+    n_tests = len(a.tests)
     tests = Tests(
-        input=_joined([place[form.tests.input] for form, place in pairs], np.intp),
-        threshold=_joined([form.tests.threshold for form in forms], np.float64),
-        is_strict=_joined([form.tests.is_strict for form in forms], np.bool_),
-        if_missing=_joined([form.tests.if_missing for form in forms], np.bool_),
-        levels=levels,
+        input=np.concatenate([a.tests.input, b.tests.input]),
+        threshold=np.concatenate([a.tests.threshold, b.tests.threshold]),
+        is_strict=np.concatenate([a.tests.is_strict, b.tests.is_strict]),
+        if_missing=np.concatenate([a.tests.if_missing, b.tests.if_missing]),
+        levels=a.tests.levels | {n_tests + test: known for test, known in b.tests.levels.items()},
     )
-    base = sum(weight * form.base for form, weight in zip(forms, weights, strict=True))
-    return TreeEnsemble(
-        inputs,
-        tests,
-        roots=_shifted([form.roots for form in forms], first_node),
-        node_test=_shifted([form.node_test for form in forms], first_test),
-        left=_shifted([form.left for form in forms], first_node),
-        right=_shifted([form.right for form in forms], first_node),
-        value=_joined([f.value * w for f, w in zip(forms, weights, strict=True)], np.float64),
-        base=np.asarray(base, dtype=np.float64).reshape(-1),
-        group=_joined([form.group for form in forms], np.intp),
+    return replace(
+        a,
+        tests=tests,
+        roots=np.concatenate([a.roots, b.roots + n_nodes]),
+        node_test=np.concatenate([a.node_test, _moved(b.node_test, n_tests)]),
+        left=np.concatenate([a.left, _moved(b.left, n_nodes)]),
+        right=np.concatenate([a.right, _moved(b.right, n_nodes)]),
+        value=np.concatenate([a.value, b.value]),
+        base=a.base + b.base,
+        group=np.concatenate([a.group, b.group]),
     )
 
 
-def _shifted(parts: Sequence[Indices], starts: Indices) -> Indices:
-    """Return numbers one after the other, each part counted from its start; -1 stays."""
-    moved = [np.where(part == LEAF, LEAF, part + s) for part, s in zip(parts, starts, strict=False)]
-    return np.asarray(_joined(moved, np.intp), dtype=np.intp)
+def _moved(numbers: Indices, by: int) -> Indices:
+    """Return numbers of nodes or tests, counted from a later start; -1 stays."""
+    return np.where(numbers == LEAF, LEAF, numbers + by)
+
+
+def _without_repetitions(form: TreeEnsemble) -> TreeEnsemble:
+    """Return an ensemble in which equal tests are one."""
+    tests = form.tests
+    unused = np.zeros(len(tests), dtype=np.intp)
+    value = np.zeros(len(tests))
+    nodes = Tree(tests.input, tests.threshold, unused, unused, value, tests.if_missing)
+    nodes = replace(nodes, is_strict=tests.is_strict, levels=tests.levels)
+    distinct, place = _distinct_tests(nodes)
+    new_test = np.append(place, LEAF)  # the last one for leaves, whose test is -1
+    return replace(form, tests=distinct, node_test=new_test[form.node_test])

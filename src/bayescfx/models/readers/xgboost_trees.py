@@ -16,10 +16,11 @@ from bayescfx.models.readers.forms import Form, Inputs, LinearModel, LinkName
 from bayescfx.models.readers.sources import (
     Task,
     UnreadableModelError,
+    check_probability,
     refuse_labels,
     single_matrix,
 )
-from bayescfx.models.readers.tree_parts import LEAF, Tree, make_ensemble
+from bayescfx.models.readers.tree_parts import LEAF, Tree, TreeSums
 
 _LINKS: dict[str, LinkName] = {
     "reg:squarederror": "identity",
@@ -90,24 +91,14 @@ def read_xgboost(task: Task) -> Form:
     boosting = learner["gradient_booster"]
     if boosting["name"] == "gblinear":
         return _linear(task, boosting["model"], base, link)
-    inputs = _inputs(task)
     content = boosting["gbtree"]["model"] if boosting["name"] == "dart" else boosting["model"]
     weights = boosting.get("weight_drop") or [1.0] * len(content["trees"])
     group = np.array(content["tree_info"], dtype=np.intp)
     n_trees = _n_trees(model, content)
     pairs = list(zip(content["trees"], weights, strict=True))[:n_trees]
     trees = [_tree(saved, weight) for saved, weight in pairs]
-    n_groups = int(group.max(initial=0)) + 1
-    base = np.broadcast_to(base, n_groups)
-    if link == "softmax":
-        return make_ensemble(
-            inputs, trees, base, group=group[:n_trees], link=link, chosen=task.column
-        )
-    if n_groups > 1:
-        raise UnreadableModelError(f"XGBoost's objective {objective} has several outputs")
-    sign = _sign(task, link)
-    trees = [tree.with_values(sign * tree.value) for tree in trees]
-    return make_ensemble(inputs, trees, sign * base, link=link)
+    base = np.broadcast_to(base, int(group.max(initial=0)) + 1)
+    return TreeSums(_inputs(task), trees, base, group[:n_trees]).output(link, task.label)
 
 
 def _inputs(task: Task) -> Inputs:
@@ -125,16 +116,8 @@ def _link(task: Task, objective: str) -> LinkName:
     """Return the link of an objective."""
     if objective not in _LINKS:
         raise UnreadableModelError(f"XGBoost's objective {objective} has no known link")
-    link = _LINKS[objective]
-    if task.method == "predict_proba" and link not in ("expit", "softmax"):
-        raise UnreadableModelError(f"XGBoost's objective {objective} gives no probabilities")
-    return link
-
-
-def _sign(task: Task, link: LinkName) -> float:
-    """Return -1 for the first of two classes, whose probability is expit of the negative sum."""
-    is_first = link == "expit" and task.method == "predict_proba" and task.column == 0
-    return -1.0 if is_first else 1.0
+    check_probability(task, _LINKS[objective], f"XGBoost's objective {objective}")
+    return _LINKS[objective]
 
 
 def _base(text: str, link: LinkName) -> Array:
@@ -204,7 +187,7 @@ def _linear(task: Task, content: dict[str, Any], base: Array, link: LinkName) ->
     inputs = task.source.inputs(_without_gaps)
     if len(weights) != len(inputs) + 1:
         raise UnreadableModelError("XGBoost's linear model has several outputs")
-    sign = _sign(task, link)
+    sign = -1.0 if task.label == 0 else 1.0  # 1 - expit(z) is expit(-z)
     return LinearModel(inputs, sign * weights[:-1], sign * (weights[-1] + float(base[0])), link)
 
 
