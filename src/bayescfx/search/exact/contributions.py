@@ -212,10 +212,10 @@ def _sample(axis: Axis) -> Array:
 def _list_codes(region: Region, feature: int) -> Array:
     """Return all allowed codes but the query's."""
     choices = region.axes[feature].choices
-    if choices is None or len(choices) > MOST_LISTED and region.sliding[feature]:
+    if choices is None or len(choices) > MOST_LISTED:
         name = region.names[feature]
         raise NoProof(f"the model transforms {name!r} in a way that is not linear")
-    return choices[choices != region.query[feature]]
+    return np.asarray(choices[choices != region.query[feature]])
 
 
 def _as_straight(region: Region, feature: int, codes: Array, gain: Array) -> StraightGain | None:

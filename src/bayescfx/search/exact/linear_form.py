@@ -25,6 +25,7 @@ from bayescfx.search.exact.contributions import (
     ruled_rows,
     take_apart,
 )
+from bayescfx.search.exact.gain_columns import GainColumns
 from bayescfx.search.exact.mixed_integer import Piece, Program, Solution
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
@@ -89,21 +90,29 @@ class _Search:
     def _treat(self, piece: Piece) -> Generator[Array, Mask, list[Piece]]:
         """Solve a piece; yield rows; return the pieces that are left of it."""
         limit = self.limit
+        if piece.kind == "distance" and self._is_beyond(piece.target):
+            return []
         has_premium = piece.kind != "distance"
         useful = _useful_gains(self.region, self.parts, piece.target)
-        program = Program(
+        columns = GainColumns(
             self.parts, self.region, limit, has_premium=has_premium, useful=useful
         )
+        program = Program(columns)
         if piece.kind == "near" and not np.isfinite(piece.premium[1]):
-            piece = replace(piece, premium=(0.0, program.most_premium))
+            piece = replace(piece, premium=(0.0, columns.most_premium))
         solution = program.solve(
             piece,
             self.cuts,
             precision=TUNING.precision**piece.tries,
             time_limit=self.deadline.left,
         )
-        piece = replace(piece, bound=max(piece.bound, min(solution.bound, limit)))
-        if solution.columns is None or not solution.is_complete:
+        known = piece.bound
+        piece = replace(piece, bound=max(known, min(solution.bound, limit)))
+        if solution.values is None or not solution.is_complete:
+            # Without a limit, the row with the largest gains is a solution.
+            is_wrong = useful != 0 and piece.kind == "distance" and not np.isfinite(limit)
+            if is_wrong and solution.is_complete:
+                return self._leave(replace(piece, bound=known), is_closed=False)
             return self._leave(piece, is_closed=solution.is_complete)
         is_allowed = yield from self._ask(program, piece, solution)
         if piece.kind == "distance" and self.region.cost.weight != 0.0:
@@ -113,7 +122,15 @@ class _Search:
         if not is_allowed:
             self.is_stuck = True
             return self._leave(piece, is_closed=False)
-        return self._refine(piece, program, solution, limit)
+        return self._refine(piece, columns, solution)
+
+    def _is_beyond(self, target: tuple[float, float]) -> bool:
+        """Return whether a target is out of reach even without rules over several features."""
+        ends = []
+        for sign in (-1, 1):
+            gains = np.sort(best_changes(self.parts.gains, sign)[2])[::-1]
+            ends.append(self.parts.start + sign * gains[: self.region.max_changes].sum())
+        return bool(target[0] > ends[1] or target[1] < ends[0])
 
     def _leave(self, piece: Piece, *, is_closed: bool) -> list[Piece]:
         """Note the bound of a piece that is not split further."""
@@ -123,14 +140,12 @@ class _Search:
             self.open = min(self.open, piece.bound)
         return []
 
-    def _refine(
-        self, piece: Piece, program: Program, solution: Solution, limit: float
-    ) -> list[Piece]:
+    def _refine(self, piece: Piece, columns: GainColumns, solution: Solution) -> list[Piece]:
         """Return smaller pieces, or the same piece to be solved more exactly."""
-        assert solution.columns is not None
-        if self._add_cut(program, solution.columns):
+        assert solution.values is not None
+        if self._add_cut(columns, solution.values):
             return [piece]
-        premium = float(program.premium @ solution.columns)
+        premium = float(columns.premium @ solution.values)
         start, end = piece.premium
         width = end - start
         if piece.kind == "near" and start + 1e-6 * width < premium < end - 1e-6 * width:
@@ -141,12 +156,12 @@ class _Search:
             return [replace(piece, tries=piece.tries + 1)]
         return self._leave(piece, is_closed=False)
 
-    def _add_cut(self, program: Program, columns: Array) -> bool:
+    def _add_cut(self, columns: GainColumns, values: Array) -> bool:
         """Add the gradient of the distance at a solution if it tells something new."""
         norm = self.region.cost.norm
         if norm in (0, 1) or len(self.cuts) >= TUNING.cuts:
             return False
-        units = program.units @ columns
+        units = columns.units @ values
         distance = float(np.linalg.norm(units, norm))
         if distance == 0.0:
             return False
@@ -162,13 +177,13 @@ class _Search:
         self, program: Program, piece: Piece, solution: Solution
     ) -> Generator[Array, Mask, bool]:
         """Yield rows near a solution; return False if only a rule that is not linear forbids it."""
-        assert solution.columns is not None
-        columns = solution.columns
+        assert solution.values is not None
+        values = solution.values
         inward = 0.0
         is_blocked = False
         margin = self.slack + self.parts.rounding
-        for _ in range(TUNING.polishing):
-            row = program.row(columns)
+        for strictness in range(1, TUNING.polishing + 1):
+            row = program.columns.row(values)
             is_allowed = bool(self.region.contains(row[None])[0])
             is_blocked |= not is_allowed and self._keeps_linear_rules(row)
             miss = self._miss(row, piece.target)
@@ -176,17 +191,23 @@ class _Search:
                 is_hit = yield row[None]
                 if is_hit[0]:
                     self.limit = min(self.limit, float(effort(self.region, row[None])[0]))
-                if self._is_closed(piece.bound):
+                is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
+                if self._is_closed(piece.bound) or (is_first and is_hit[0]):
                     break
-            if program.is_discrete:
+            if program.columns.is_discrete:
                 break
             inward = max(2.0 * inward, 2.0 * margin, inward + 2.0 * max(miss, 0.0))
             nearer = program.solve(
-                piece, self.cuts, inward=inward, fixed=columns, time_limit=self.deadline.left
+                piece,
+                self.cuts,
+                inward=inward,
+                strictness=strictness,
+                fixed=values,
+                time_limit=self.deadline.left,
             )
-            if nearer.columns is None:
+            if nearer.values is None:
                 break
-            columns = nearer.columns
+            values = nearer.values
         return not is_blocked
 
     def _miss(self, row: Array, target: tuple[float, float]) -> float:
@@ -300,9 +321,7 @@ def extreme_outputs(form: LinearModel, region: Region, deadline: Deadline = NEVE
     return Extremes(rows[0], rows[1], bool(region.contains(rows).all()))
 
 
-def _separate_extreme(
-    region: Region, parts: Contributions, sign: int, deadline: Deadline
-) -> Array:
+def _separate_extreme(region: Region, parts: Contributions, sign: int, deadline: Deadline) -> Array:
     """Return the row with the largest gains of single features, as many as may change."""
     features, deltas, gains = best_changes(parts.gains, sign)
     order = np.argsort(-gains, kind="stable")[: region.max_changes]
@@ -313,10 +332,10 @@ def _separate_extreme(
 
 def _ruled_extreme(region: Region, parts: Contributions, sign: int, deadline: Deadline) -> Array:
     """Return the row with the largest gain that keeps the linear rules."""
-    program = Program(parts, region)
-    solution = program.solve_extreme(sign, deadline.left)
+    columns = GainColumns(parts, region)
+    solution = Program(columns).solve_extreme(sign, deadline.left)
     if not solution.is_complete:
         raise NoProof("the time limit is over")
-    if solution.columns is None:
+    if solution.values is None:
         raise NoProof("no row keeps the linear rules")
-    return program.row(solution.columns)
+    return columns.row(solution.values)
