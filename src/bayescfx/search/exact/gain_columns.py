@@ -7,6 +7,8 @@ whether its change is clear, so that it costs a premium.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
@@ -22,8 +24,10 @@ from bayescfx.space.region import DUST, Region
 
 #: Trivial changes stay below their limit by this share.
 BELOW = 1e-9
+#: Share of the scale that features must move together, a little above dust.
+LEAST_MOVE = DUST * (1.0 + 1e-6)
 #: Columns with smaller values are 0 (numerical).
-NOTHING = 1e-9
+NOTHING = 1e-11
 
 
 class GainColumns:
@@ -139,7 +143,11 @@ class GainColumns:
             return
         unit = 0.0 if is_count else weight / float(region.scale[j])
         clear: int | None = None
-        for side in each.sides:
+        for own in each.sides:
+            side = own
+            if j in self._blocked and not own.step:
+                least = LEAST_MOVE * float(region.scale[j])
+                side = replace(own, first=max(own.first, least))
             if self._useful and self._useful * side.sign * each.slope <= 0.0:
                 continue
             last = side.last if unit == 0.0 else min(side.last, self.limit / unit)
@@ -159,45 +167,44 @@ class GainColumns:
         """Add the columns of one side up to `last`; return the one for clear changes, if any."""
         region = self.region
         j = each.feature
-        weight = float(region.weight[j])
-        slope = each.slope * side.sign
-        is_count = self._norm == 0
+        is_blocked = j in self._blocked
         # The first step of a grid that begins one step from the query needs no column of its own.
         is_even = side.step > 0.0 and abs(side.first - side.step) <= REGULAR * side.step
-        first = 0.0 if is_even else side.first
+        first = 0.0 if is_even and not is_blocked else side.first
         stride = side.step or last - first
         high = float(np.rint((last - first) / stride)) if side.step else 1.0
-        move: dict[int, float] = {}
+        length: dict[int, float] = {}  # of the change, by column
         if high and stride > 0.0:
-            args = (side.sign * stride, slope * stride, unit * stride)
+            args = (side.sign * stride, each.slope * side.sign * stride, unit * stride)
             at = self._add_column(j, *args, high=high, is_whole=side.step > 0.0)
-            move[at] = stride
+            length[at] = stride
         trivial = _largest_trivial(side, last, TRIVIAL * float(region.scale[j]) * (1.0 - BELOW))
-        premium = PREMIUM * weight * self._has_premium
-        has_clear = premium > 0.0 and last > trivial
-        needs_changed = region.max_changes is not None or is_count or j in self._blocked
-        if needs_changed or first > 0.0:
-            own_premium = premium if has_clear and trivial == 0.0 else 0.0
-            args = (side.sign * first, slope * first, weight if is_count else unit * first)
-            changed = self._add_column(j, *args, own_premium)
-            self._changed[j, side.sign] = {changed: 1.0}
-            for at in move:
+        premium = PREMIUM * float(region.weight[j]) * self._has_premium * (last > trivial)
+        if region.max_changes is not None or self._norm == 0 or is_blocked or first > 0.0:
+            own_premium = premium if trivial == 0.0 else 0.0
+            premium -= own_premium
+            changed = self._add_changed(each, side.sign, first, unit, own_premium)
+            for at in length:
                 self._ties.append(({at: 1.0 / high, changed: -1.0}, -np.inf, 0.0))
-            move[changed] = first
-            has_clear &= trivial > 0.0
-            if j in self._blocked:
-                least = side.first if side.step else max(first, DUST * float(region.scale[j]))
-                shares = {at: length / last for at, length in move.items()}
-                shares[changed] -= least / last
-                self._ties.append((shares, 0.0, np.inf))
-        if not has_clear:
+            length[changed] = first
+        if premium == 0.0:
             return clear
         if clear is None:
             clear = self._add_column(j, premium=premium)
-        shares = {at: length / last for at, length in move.items()}
+        shares = {at: part / last for at, part in length.items()}
         shares[clear] = trivial / last - 1.0
         self._ties.append((shares, -np.inf, trivial / last))
         return clear
+
+    def _add_changed(
+        self, each: StraightGain, sign: int, first: float, unit: float, premium: float
+    ) -> int:
+        """Add a column that says whether a feature has changed; return its place."""
+        j = each.feature
+        cost = float(self.region.weight[j]) if self._norm == 0 else unit * first
+        at = self._add_column(j, sign * first, each.slope * sign * first, cost, premium)
+        self._changed[j, sign] = {at: 1.0}
+        return at
 
     def _tie_blocks(self) -> None:
         """Let the features of a block rise or fall together."""

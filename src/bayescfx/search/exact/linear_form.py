@@ -187,10 +187,11 @@ class _Search:
             is_allowed = bool(self.region.contains(row[None])[0])
             is_blocked |= not is_allowed and self._keeps_linear_rules(row)
             miss = self._miss(row, piece.target)
-            if is_allowed and miss <= 0.0:
+            cost = float(effort(self.region, row[None])[0])
+            if is_allowed and miss <= 0.0 and cost < self.limit:
                 is_hit = yield row[None]
                 if is_hit[0]:
-                    self.limit = min(self.limit, float(effort(self.region, row[None])[0]))
+                    self.limit = cost
                 is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
                 if self._is_closed(piece.bound) or (is_first and is_hit[0]):
                     break
@@ -333,9 +334,20 @@ def _separate_extreme(region: Region, parts: Contributions, sign: int, deadline:
 def _ruled_extreme(region: Region, parts: Contributions, sign: int, deadline: Deadline) -> Array:
     """Return the row with the largest gain that keeps the linear rules."""
     columns = GainColumns(parts, region)
-    solution = Program(columns).solve_extreme(sign, deadline.left)
-    if not solution.is_complete:
-        raise NoProof("the time limit is over")
-    if solution.values is None:
+    program = Program(columns)
+    best: Array | None = None
+    for strictness in range(TUNING.polishing):
+        solution = program.solve_extreme(
+            sign, strictness=strictness, time_limit=deadline.left
+        )
+        if not solution.is_complete:
+            raise NoProof("the time limit is over")
+        if solution.values is None:
+            break
+        row = columns.row(solution.values)
+        if region.contains(row[None])[0]:
+            return row
+        best = row if best is None else best
+    if best is None:
         raise NoProof("no row keeps the linear rules")
-    return columns.row(solution.values)
+    return best

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.search.exact.contributions import ruled_rows
-from bayescfx.search.exact.gain_columns import NOTHING, GainColumns
+from bayescfx.search.exact.gain_columns import GainColumns
 
 #: Objectives are about so large, since HiGHS stops at an absolute gap of 1e-6.
 OBJECTIVE_SIZE = 100.0
@@ -17,6 +17,8 @@ OBJECTIVE_SIZE = 100.0
 BOUND_TOLERANCE = 1e-7
 #: Share by which linear rules are widened, by strictness; equalities hold up to 1e-9.
 RULE_TOLERANCE = (2e-9, 0.0, -1e-12)
+#: Premiums that differ by less are the same (numerical).
+SAME_PREMIUM = 1e-9
 #: Seconds of a time limit that never ends.
 LONGEST = 1e6
 _SOLVED = 0
@@ -165,9 +167,11 @@ class Program:
         result = _run(cost, is_whole, Bounds(bottom, top), rows, time_limit)
         return self._read(result, has_whole=bool(is_whole.any()))
 
-    def solve_extreme(self, sign: int, time_limit: float = np.inf) -> Solution:
+    def solve_extreme(
+        self, sign: int, *, strictness: int = 0, time_limit: float = np.inf
+    ) -> Solution:
         """Return the solution with the highest (1) or lowest (-1) gain; its bound is not set."""
-        rules, room = self._rules(0)
+        rules, room = self._rules(strictness)
         gain, _ = self._target_row((0.0, 0.0), OBJECTIVE_SIZE)
         rows = LinearConstraint(
             np.vstack([self.columns.rows, rules]),
@@ -223,7 +227,7 @@ class Program:
             start, end = piece.premium
             farthest = min(one, most / (1.0 + start))
             add(1.0, 0.0, 0.0, least, farthest)
-            add(0.0, 1.0, 0.0, start - NOTHING, end + NOTHING)
+            add(0.0, 1.0, 0.0, start - SAME_PREMIUM, end + SAME_PREMIUM)
             add(-1.0 - start, -least, 1.0, -least * start, np.inf)
             add(-1.0 - end, -farthest, 1.0, -farthest * end, np.inf)
         block = np.array([row for row, _, _ in rows])
