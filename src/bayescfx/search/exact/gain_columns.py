@@ -1,0 +1,278 @@
+"""The columns of a mixed-integer program over the gains of features.
+
+A feature on a line has one column per side of the query, which counts steps or shares of the way.
+Listed codes have a binary column each. Binary columns also say whether a feature has changed, and
+whether its change is clear, so that it costs a premium.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.search.exact.contributions import (
+    REGULAR,
+    Contributions,
+    ListedGain,
+    Side,
+    StraightGain,
+)
+from bayescfx.space.effort import PREMIUM, TRIVIAL, clear_changes
+from bayescfx.space.region import DUST, Region
+
+#: Trivial changes stay below their limit by this share.
+BELOW = 1e-9
+#: Share of the scale that features must move together, a little above dust.
+LEAST_MOVE = DUST * (1.0 + 1e-6)
+#: Columns with smaller values are 0 (numerical).
+NOTHING = 1e-11
+
+
+class GainColumns:
+    """The columns of a question, and the rows that tie them together.
+
+    Parameters
+    ----------
+    parts : Contributions
+        The gains of features.
+    region : Region
+        The rows that are allowed. Rules that are not linear are left out.
+    limit : float
+        Rows are wanted that cost less.
+    has_premium : bool
+        Whether columns are needed that say which changes are clear.
+    useful : {-1, 0, 1}
+        The sign of gains that are of use; 0 if all are.
+
+    Attributes
+    ----------
+    delta : array of shape (d, n)
+        How each column changes the codes.
+    gain : array of shape (n,)
+        How each column changes the sum.
+    units : array of shape (d, n)
+        The distance that each column adds, by feature, in units of `size`.
+    premium : array of shape (n,)
+        The premium of each column.
+    high : array of shape (n,)
+        The largest value of each column; the lowest is 0.
+    is_whole : mask of shape (n,)
+        Which columns are whole numbers.
+    rows : array of shape (r, n)
+        Coefficients of the rows that tie columns together.
+    row_low, row_high : array of shape (r,)
+        The limits of these rows.
+    size : float
+        The unit of distances: the limit, or the largest distance.
+    """
+
+    def __init__(
+        self,
+        parts: Contributions,
+        region: Region,
+        limit: float = np.inf,
+        *,
+        has_premium: bool = False,
+        useful: int = 0,
+    ) -> None:
+        self.parts = parts
+        self.region = region
+        self.limit = limit
+        self._has_premium = has_premium and region.cost.weight != 0.0
+        self._useful = useful
+        self._norm = region.cost.norm
+        self._blocked = {j for block in region.blocks for j in block}
+        self._columns: list[tuple[int, float, float, float, float, float, bool]] = []
+        self._ties: list[tuple[dict[int, float], float, float]] = []
+        self._changed: dict[tuple[int, int], dict[int, float]] = {}  # by feature and side
+        for each in parts.gains:
+            if isinstance(each, ListedGain):
+                self._add_listed(each)
+            else:
+                self._add_straight(each)
+        self._tie_blocks()
+        self._join_columns()
+
+    # ── columns ──
+
+    def _add_column(
+        self,
+        feature: int,
+        delta: float = 0.0,
+        gain: float = 0.0,
+        unit: float = 0.0,
+        premium: float = 0.0,
+        high: float = 1.0,
+        is_whole: bool = True,
+    ) -> int:
+        """Add a column; return its place."""
+        self._columns.append((feature, delta, gain, unit, premium, high, is_whole))
+        return len(self._columns) - 1
+
+    def _add_listed(self, each: ListedGain) -> None:
+        """Add a binary column for each listed code."""
+        region = self.region
+        j = each.feature
+        X = np.repeat(region.query[None], len(each.codes), axis=0)
+        X[:, j] = each.codes
+        weight = region.weight[j]
+        is_count = self._norm == 0
+        units = np.full(len(X), weight) if is_count else region.units(X)[:, j]
+        premium = PREMIUM * weight * clear_changes(region, X)[:, j] * self._has_premium
+        is_kept = units <= self.limit
+        if self._useful:
+            is_kept &= self._useful * each.gain > 0.0
+        places = {}
+        for i in np.flatnonzero(is_kept).tolist():
+            delta = float(each.codes[i] - region.query[j])
+            at = self._add_column(j, delta, each.gain[i], units[i], premium[i])
+            places[at] = 1.0
+            self._changed.setdefault((j, int(np.sign(delta))), {})[at] = 1.0
+        if len(places) > 1:
+            self._ties.append((places, -np.inf, 1.0))
+
+    def _add_straight(self, each: StraightGain) -> None:
+        """Add the columns of a feature whose gain is proportional to its change."""
+        region = self.region
+        j = each.feature
+        weight = float(region.weight[j])
+        is_count = self._norm == 0
+        if is_count and weight > self.limit:
+            return
+        unit = 0.0 if is_count else weight / float(region.scale[j])
+        clear: int | None = None
+        for own in each.sides:
+            side = own
+            if j in self._blocked and not own.step:
+                least = LEAST_MOVE * float(region.scale[j])
+                side = replace(own, first=max(own.first, least))
+            if self._useful and self._useful * side.sign * each.slope <= 0.0:
+                continue
+            last = side.last if unit == 0.0 else min(side.last, self.limit / unit)
+            n_more = np.floor((last - side.first) / side.step + REGULAR) if side.step else 0.0
+            if n_more < 0.0 or last < side.first:
+                continue
+            if side.step:
+                last = side.first + n_more * side.step
+            clear = self._add_side(each, side, last, unit, clear)
+        both = [self._changed.get((j, sign), {}) for sign in (-1, 1)]
+        if all(both):
+            self._ties.append((both[0] | both[1], -np.inf, 1.0))
+
+    def _add_side(
+        self, each: StraightGain, side: Side, last: float, unit: float, clear: int | None
+    ) -> int | None:
+        """Add the columns of one side up to `last`; return the one for clear changes, if any."""
+        region = self.region
+        j = each.feature
+        is_blocked = j in self._blocked
+        # The first step of a grid that begins one step from the query needs no column of its own.
+        is_even = side.step > 0.0 and abs(side.first - side.step) <= REGULAR * side.step
+        first = 0.0 if is_even and not is_blocked else side.first
+        stride = side.step or last - first
+        high = float(np.rint((last - first) / stride)) if side.step else 1.0
+        length: dict[int, float] = {}  # of the change, by column
+        if high and stride > 0.0:
+            args = (side.sign * stride, each.slope * side.sign * stride, unit * stride)
+            at = self._add_column(j, *args, high=high, is_whole=side.step > 0.0)
+            length[at] = stride
+        trivial = _largest_trivial(side, last, TRIVIAL * float(region.scale[j]) * (1.0 - BELOW))
+        premium = PREMIUM * float(region.weight[j]) * self._has_premium * (last > trivial)
+        if region.max_changes is not None or self._norm == 0 or is_blocked or first > 0.0:
+            own_premium = premium if trivial == 0.0 else 0.0
+            premium -= own_premium
+            changed = self._add_changed(each, side.sign, first, unit, own_premium)
+            for at in length:
+                self._ties.append(({at: 1.0 / high, changed: -1.0}, -np.inf, 0.0))
+            length[changed] = first
+        if premium == 0.0:
+            return clear
+        if clear is None:
+            clear = self._add_column(j, premium=premium)
+        shares = {at: part / last for at, part in length.items()}
+        shares[clear] = trivial / last - 1.0
+        self._ties.append((shares, -np.inf, trivial / last))
+        return clear
+
+    def _add_changed(
+        self, each: StraightGain, sign: int, first: float, unit: float, premium: float
+    ) -> int:
+        """Add a column that says whether a feature has changed; return its place."""
+        j = each.feature
+        cost = float(self.region.weight[j]) if self._norm == 0 else unit * first
+        at = self._add_column(j, sign * first, each.slope * sign * first, cost, premium)
+        self._changed[j, sign] = {at: 1.0}
+        return at
+
+    def _tie_blocks(self) -> None:
+        """Let the features of a block rise or fall together."""
+        for block in self.region.blocks:
+            for sign in (-1, 1):
+                lead = self._changed.get((block[0], sign), {})
+                for j in block[1:]:
+                    row = dict(lead)
+                    for at, share in self._changed.get((j, sign), {}).items():
+                        row[at] = row.get(at, 0.0) - share
+                    if row:
+                        self._ties.append((row, 0.0, 0.0))
+
+    def _join_columns(self) -> None:
+        """Make arrays of all columns, and of the rows that every solution keeps."""
+        region = self.region
+        n = len(self._columns)
+        d = len(region.query)
+        table = np.array(self._columns, dtype=np.float64).reshape(n, 7)
+        feature: Indices = table[:, 0].astype(np.intp)
+        each = np.arange(n)
+        self.delta = np.zeros((d, n))
+        self.delta[feature, each] = table[:, 1]
+        self.gain = table[:, 2]
+        self.units = np.zeros((d, n))
+        self.units[feature, each] = table[:, 3]
+        self.premium = table[:, 4]
+        self.high = table[:, 5]
+        self.is_whole: Mask = table[:, 6] > 0.0
+        total = float((self.units @ self.high).sum())
+        self.size = self.limit if np.isfinite(self.limit) else total
+        self.size = self.size if self.size > 0.0 else 1.0
+        self.units /= self.size
+        if region.max_changes is not None:
+            changed = {at: 1.0 for places in self._changed.values() for at in places}
+            self._ties.append((changed, -np.inf, float(region.max_changes)))
+        self.rows = np.zeros((len(self._ties), n))
+        for i, (row, _, _) in enumerate(self._ties):
+            self.rows[i, list(row)] = list(row.values())
+        self.row_low = np.array([low for _, low, _ in self._ties])
+        self.row_high = np.array([high for _, _, high in self._ties])
+
+    @property
+    def most_premium(self) -> float:
+        """A bound on the sum of premiums."""
+        region = self.region
+        premiums = np.sort(PREMIUM * region.weight[region.free])[::-1]
+        return float(premiums[: region.max_changes].sum())
+
+    # ── solutions ──
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether all columns are whole numbers."""
+        return bool(self.is_whole.all())
+
+    def row(self, columns: Array) -> Array:
+        """Return the allowed codes ``(d,)`` of a solution."""
+        values = np.where(self.is_whole, np.rint(columns), columns)
+        values = np.where(np.abs(values) < NOTHING * self.high, 0.0, values)
+        X = self.region.query + self.delta @ values
+        return np.asarray(self.region.snap(X[None])[0])
+
+
+def _largest_trivial(side: Side, last: float, most: float) -> float:
+    """Return the largest change of a side that is not above `most`; 0 if there is none."""
+    if side.first > most:
+        return 0.0
+    if not side.step:
+        return min(most, last)
+    return min(side.first + side.step * float(np.floor((most - side.first) / side.step)), last)

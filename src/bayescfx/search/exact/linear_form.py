@@ -1,0 +1,353 @@
+"""The nearest row of a target, and extreme outputs, for linear models.
+
+The effort is not linear in distance and premium, so that a question is split into pieces: rows up
+to distance 1, where the effort is a product, and rows from there on, where it is a sum. Products
+are bounded from below over ranges of the premium, which are split until the bounds are tight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.deadline import NEVER, Deadline
+from bayescfx.models.readers.forms import LinearModel
+from bayescfx.potentials import Intervals
+from bayescfx.search.exact.branching import Bound
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.contributions import (
+    Contributions,
+    best_changes,
+    ruled_rows,
+    take_apart,
+)
+from bayescfx.search.exact.gain_columns import GainColumns
+from bayescfx.search.exact.mixed_integer import Piece, Program, Solution
+from bayescfx.space.effort import effort
+from bayescfx.space.region import Region
+
+
+@dataclass(frozen=True)
+class LinearTuning:
+    """Numbers of the search; set by judgement, 2026-11-18."""
+
+    same_cost: float = 1e-6  # share of the cost within which an answer counts as the nearest
+    tries: int = 3  # how often a piece is solved, each time more exactly
+    precision: float = 1e3  # how much more exactly
+    cuts: int = 60  # gradients of the distance, for norms other than 0 and 1
+    polishing: int = 3  # how often a row is moved into the target
+
+
+TUNING = LinearTuning()
+
+
+@dataclass(eq=False)
+class _Search:
+    """The search for the nearest row of one question."""
+
+    form: LinearModel
+    region: Region
+    parts: Contributions
+    slack: float
+    limit: float
+    deadline: Deadline
+    cuts: list[Array] = field(default_factory=list)
+    closed: float = np.inf
+    open: float = np.inf
+    is_stuck: bool = False
+
+    def run(self, accepted: Intervals) -> Generator[Array, Mask, Bound]:
+        """Search for rows; see :func:`find_nearest_linear`."""
+        margin = self.slack + self.parts.rounding
+        targets = [(low - margin, high + margin) for low, high in accepted]
+        query = self.region.complete(self.region.query[None])
+        start = self.parts.start
+        if any(low <= start <= high for low, high in targets) and self.region.contains(query)[0]:
+            is_hit = yield query
+            if is_hit[0]:
+                return Bound(0.0, True, False)
+        pieces = [Piece(target) for target in targets]
+        while pieces and not self.deadline.passed:
+            pieces.sort(key=lambda piece: -piece.bound)
+            piece = pieces.pop()
+            if self._is_closed(piece.bound):
+                self.closed = min(self.closed, piece.bound)
+                continue
+            pieces += yield from self._treat(piece)
+        self.open = min([self.open, *(piece.bound for piece in pieces)])
+        cost = min(self.open, self.closed, self.limit)
+        is_complete = self._is_closed(self.open)
+        return Bound(cost, is_complete, self.is_stuck and not is_complete)
+
+    def _is_closed(self, bound: float) -> bool:
+        """Return whether nothing above a bound is of interest."""
+        return bound >= self.limit * (1.0 - TUNING.same_cost)
+
+    def _treat(self, piece: Piece) -> Generator[Array, Mask, list[Piece]]:
+        """Solve a piece; yield rows; return the pieces that are left of it."""
+        limit = self.limit
+        if piece.kind == "distance" and self._is_beyond(piece.target):
+            return []
+        has_premium = piece.kind != "distance"
+        useful = _useful_gains(self.region, self.parts, piece.target)
+        columns = GainColumns(
+            self.parts, self.region, limit, has_premium=has_premium, useful=useful
+        )
+        program = Program(columns)
+        if piece.kind == "near" and not np.isfinite(piece.premium[1]):
+            piece = replace(piece, premium=(0.0, columns.most_premium))
+        solution = program.solve(
+            piece,
+            self.cuts,
+            precision=TUNING.precision**piece.tries,
+            time_limit=self.deadline.left,
+        )
+        known = piece.bound
+        piece = replace(piece, bound=max(known, min(solution.bound, limit)))
+        if solution.values is None or not solution.is_complete:
+            # Without a limit, the row with the largest gains is a solution.
+            is_wrong = useful != 0 and piece.kind == "distance" and not np.isfinite(limit)
+            if is_wrong and solution.is_complete:
+                return self._leave(replace(piece, bound=known), is_closed=False)
+            return self._leave(piece, is_closed=solution.is_complete)
+        is_allowed = yield from self._ask(program, piece, solution)
+        if piece.kind == "distance" and self.region.cost.weight != 0.0:
+            return _by_distance(piece)
+        if self._is_closed(piece.bound):
+            return self._leave(piece, is_closed=True)
+        if not is_allowed:
+            self.is_stuck = True
+            return self._leave(piece, is_closed=False)
+        return self._refine(piece, columns, solution)
+
+    def _is_beyond(self, target: tuple[float, float]) -> bool:
+        """Return whether a target is out of reach even without rules over several features."""
+        ends = []
+        for sign in (-1, 1):
+            gains = np.sort(best_changes(self.parts.gains, sign)[2])[::-1]
+            ends.append(self.parts.start + sign * gains[: self.region.max_changes].sum())
+        return bool(target[0] > ends[1] or target[1] < ends[0])
+
+    def _leave(self, piece: Piece, *, is_closed: bool) -> list[Piece]:
+        """Note the bound of a piece that is not split further."""
+        if is_closed:
+            self.closed = min(self.closed, piece.bound)
+        else:
+            self.open = min(self.open, piece.bound)
+        return []
+
+    def _refine(self, piece: Piece, columns: GainColumns, solution: Solution) -> list[Piece]:
+        """Return smaller pieces, or the same piece to be solved more exactly."""
+        assert solution.values is not None
+        if self._add_cut(columns, solution.values):
+            return [piece]
+        premium = float(columns.premium @ solution.values)
+        start, end = piece.premium
+        width = end - start
+        if piece.kind == "near" and start + 1e-6 * width < premium < end - 1e-6 * width:
+            below = replace(piece, premium=(start, premium))
+            above = replace(piece, premium=(premium, end))
+            return [below, above]
+        if piece.tries + 1 < TUNING.tries:
+            return [replace(piece, tries=piece.tries + 1)]
+        return self._leave(piece, is_closed=False)
+
+    def _add_cut(self, columns: GainColumns, values: Array) -> bool:
+        """Add the gradient of the distance at a solution if it tells something new."""
+        norm = self.region.cost.norm
+        if norm in (0, 1) or len(self.cuts) >= TUNING.cuts:
+            return False
+        units = columns.units @ values
+        distance = float(np.linalg.norm(units, norm))
+        if distance == 0.0:
+            return False
+        known = max([units.max(), *(cut @ units for cut in self.cuts)])
+        if known >= distance * (1.0 - 0.1 * TUNING.same_cost):
+            return False
+        self.cuts.append((units / distance) ** (norm - 1.0))
+        return True
+
+    # ── rows ──
+
+    def _ask(
+        self, program: Program, piece: Piece, solution: Solution
+    ) -> Generator[Array, Mask, bool]:
+        """Yield rows near a solution; return False if only a rule that is not linear forbids it."""
+        assert solution.values is not None
+        values = solution.values
+        inward = 0.0
+        is_blocked = False
+        margin = self.slack + self.parts.rounding
+        for strictness in range(1, TUNING.polishing + 1):
+            row = program.columns.row(values)
+            is_allowed = bool(self.region.contains(row[None])[0])
+            is_blocked |= not is_allowed and self._keeps_linear_rules(row)
+            miss = self._miss(row, piece.target)
+            cost = float(effort(self.region, row[None])[0])
+            if is_allowed and miss <= 0.0 and cost < self.limit:
+                is_hit = yield row[None]
+                if is_hit[0]:
+                    self.limit = cost
+                is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
+                if self._is_closed(piece.bound) or (is_first and is_hit[0]):
+                    break
+            if program.columns.is_discrete:
+                break
+            inward = max(2.0 * inward, 2.0 * margin, inward + 2.0 * max(miss, 0.0))
+            nearer = program.solve(
+                piece,
+                self.cuts,
+                inward=inward,
+                strictness=strictness,
+                fixed=values,
+                time_limit=self.deadline.left,
+            )
+            if nearer.values is None:
+                break
+            values = nearer.values
+        return not is_blocked
+
+    def _miss(self, row: Array, target: tuple[float, float]) -> float:
+        """Return by how much the sum of a row misses a target; negative inside."""
+        total = float(self.form.raw(self.region.rows(row[None]))[0, 0])
+        return max(target[0] - total, total - target[1])
+
+    def _keeps_linear_rules(self, row: Array) -> bool:
+        """Return whether a row that is not allowed breaks only rules that are not linear."""
+        region = self.region
+        if not region.within(row[None])[0]:
+            return False
+        rows = ruled_rows(region)
+        A = region.A[rows]
+        is_known = ~np.isnan(row)
+        keeps = bool((A[:, is_known] @ row[is_known] <= region.b[rows]).all())
+        return keeps and (region.curved or not rows.all())
+
+
+def find_nearest_linear(
+    form: LinearModel,
+    region: Region,
+    accepted: Intervals,
+    slack: float = 0.0,
+    limit: float = np.inf,
+    deadline: Deadline = NEVER,
+) -> Generator[Array, Mask, Bound]:
+    """Search for the nearest row; yield codes ``(n, d)``, receive which reach the target.
+
+    Parameters
+    ----------
+    form : LinearModel
+        The model.
+    region : Region
+        The rows that are allowed.
+    accepted : Intervals
+        Sums that reach the target.
+    slack : float
+        By how much sums may differ from the model's through rounding.
+    limit : float
+        Rows are wanted that cost less.
+    deadline : Deadline
+        When the search ends at the latest.
+
+    Returns
+    -------
+    Bound
+        The cost below which there is no answer. A complete search leaves a gap of at most a
+        millionth between it and the nearest row; it is infinite if the target is out of reach.
+
+    Raises
+    ------
+    NoProof
+        If the model or the region can't be written as a mixed-integer linear program.
+    """
+    parts = take_apart(form, region)
+    return (yield from _Search(form, region, parts, slack, limit, deadline).run(accepted))
+
+
+def _by_distance(piece: Piece) -> list[Piece]:
+    """Return the pieces up to distance 1 and from there on, given the least distance."""
+    least = piece.bound
+    far = Piece(piece.target, "far", max(least, 1.0), max(least, 1.0))
+    if least >= 1.0:
+        return [far]
+    return [Piece(piece.target, "near", least, least), far]
+
+
+def _useful_gains(region: Region, parts: Contributions, target: tuple[float, float]) -> int:
+    """Return the sign of gains that may be of use; 0 if both may.
+
+    Without rules over several features, a change in the wrong direction can be taken back.
+    """
+    if ruled_rows(region).any() or region.blocks:
+        return 0
+    if target[1] == np.inf:
+        return 1
+    return -1 if target[0] == -np.inf else 0
+
+
+class Extremes(NamedTuple):
+    """The rows with the lowest and the highest output.
+
+    Parameters
+    ----------
+    lowest, highest : array of shape (d,)
+        Their codes.
+    is_exact : bool
+        Whether both are allowed. Otherwise they break a rule that is not linear, and their
+        outputs are bounds.
+    """
+
+    lowest: Array
+    highest: Array
+    is_exact: bool
+
+
+def extreme_outputs(form: LinearModel, region: Region, deadline: Deadline = NEVER) -> Extremes:
+    """Return the rows with the lowest and the highest sum, and whether both are allowed.
+
+    Raises
+    ------
+    NoProof
+        If the model or the region can't be written as a mixed-integer linear program, no row
+        keeps the linear rules, or time has run out.
+    """
+    parts = take_apart(form, region)
+    is_separable = not (ruled_rows(region).any() or region.blocks)
+    find = _separate_extreme if is_separable else _ruled_extreme
+    rows = np.stack([find(region, parts, sign, deadline) for sign in (-1, 1)])
+    return Extremes(rows[0], rows[1], bool(region.contains(rows).all()))
+
+
+def _separate_extreme(region: Region, parts: Contributions, sign: int, deadline: Deadline) -> Array:
+    """Return the row with the largest gains of single features, as many as may change."""
+    features, deltas, gains = best_changes(parts.gains, sign)
+    order = np.argsort(-gains, kind="stable")[: region.max_changes]
+    row = region.query.copy()
+    row[features[order]] += deltas[order]
+    return np.asarray(region.snap(row[None])[0])
+
+
+def _ruled_extreme(region: Region, parts: Contributions, sign: int, deadline: Deadline) -> Array:
+    """Return the row with the largest gain that keeps the linear rules."""
+    columns = GainColumns(parts, region)
+    program = Program(columns)
+    best: Array | None = None
+    for strictness in range(TUNING.polishing):
+        solution = program.solve_extreme(
+            sign, strictness=strictness, time_limit=deadline.left
+        )
+        if not solution.is_complete:
+            raise NoProof("the time limit is over")
+        if solution.values is None:
+            break
+        row = columns.row(solution.values)
+        if region.contains(row[None])[0]:
+            return row
+        best = row if best is None else best
+    if best is None:
+        raise NoProof("no row keeps the linear rules")
+    return best

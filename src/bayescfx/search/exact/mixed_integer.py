@@ -1,0 +1,270 @@
+"""Questions about sums of gains as mixed-integer linear programs, solved by HiGHS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.search.exact.contributions import ruled_rows
+from bayescfx.search.exact.gain_columns import GainColumns
+
+#: Objectives are about so large, since HiGHS stops at an absolute gap of 1e-6.
+OBJECTIVE_SIZE = 100.0
+#: Share by which bounds of HiGHS are lowered, as its tolerances are about so large.
+BOUND_TOLERANCE = 1e-7
+#: Share by which linear rules are widened, by strictness; equalities hold up to 1e-9.
+RULE_TOLERANCE = (2e-9, 0.0, -1e-12)
+#: Premiums that differ by less are the same (numerical).
+SAME_PREMIUM = 1e-9
+#: Seconds of a time limit that never ends.
+LONGEST = 1e6
+_SOLVED = 0
+_INFEASIBLE = 2
+_FAILED = 4
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the rows of a question, in which the effort has a linear lower bound.
+
+    Parameters
+    ----------
+    target : tuple of float
+        The lowest and highest sum that is accepted.
+    kind : {"distance", "near", "far"}
+        Minimise the distance; the effort up to distance 1, which is ``distance * (1 + premium)``;
+        or the effort from distance 1 on, which is ``distance + premium``.
+    bound : float
+        No row of the piece costs less.
+    least_distance : float
+        No row of the piece is nearer.
+    premium : tuple of float
+        The lowest and highest sum of premiums.
+    tries : int
+        How often the piece has been solved without a conclusion.
+    """
+
+    target: tuple[float, float]
+    kind: str = "distance"
+    bound: float = 0.0
+    least_distance: float = 0.0
+    premium: tuple[float, float] = (0.0, np.inf)
+    tries: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What the solver returned.
+
+    Parameters
+    ----------
+    values : array of shape (n,) or None
+        The values of the columns; None without a solution.
+    bound : float
+        The lowest value that the objective can have; infinite if there is no solution at all.
+    is_complete : bool
+        Whether the solver ended by itself.
+    """
+
+    values: Array | None
+    bound: float
+    is_complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A mixed-integer linear program.
+
+    Two columns follow those of the gains: the distance and the effort, in units of `columns.size`.
+
+    Parameters
+    ----------
+    columns : GainColumns
+        The columns, and the rows that tie them together.
+    """
+
+    columns: GainColumns
+
+    def _rules(self, strictness: int) -> tuple[Array, Array]:
+        """Return the linear rules over columns: coefficients ``(r, n)`` and bounds ``(r,)``."""
+        region = self.columns.region
+        usable = ruled_rows(region)
+        A = region.A[usable]
+        is_known = ~np.isnan(region.query) & ~region.recomputed
+        terms = A[:, is_known] * region.query[is_known]
+        size = np.abs(terms).sum(axis=1) + np.abs(region.b[usable])
+        room = region.b[usable] - terms.sum(axis=1)
+        room += RULE_TOLERANCE[min(strictness, len(RULE_TOLERANCE) - 1)] * size
+        coefficients = A @ self.columns.delta
+        largest = np.abs(coefficients * self.columns.high).max(axis=1, initial=0.0)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        return coefficients / largest[:, None], room / largest
+
+    def _target_row(self, target: tuple[float, float], precision: float) -> tuple[Array, Array]:
+        """Return the row ``(n,)`` of the gain, and its two ends."""
+        largest = float(np.abs(self.columns.gain * self.columns.high).max(initial=0.0)) or 1.0
+        factor = precision / largest
+        ends = (np.array(target) - self.columns.parts.start) * factor
+        return self.columns.gain * factor, ends
+
+    def solve(
+        self,
+        piece: Piece,
+        cuts: list[Array],
+        *,
+        precision: float = 1.0,
+        inward: float = 0.0,
+        strictness: int = 0,
+        fixed: Array | None = None,
+        time_limit: float = np.inf,
+    ) -> Solution:
+        """Solve a piece of the question.
+
+        Parameters
+        ----------
+        piece : Piece
+        cuts : list of arrays of shape (d,)
+            Gradients of the distance, for norms other than 0 and 1.
+        precision : float
+            The factor by which the sum must be met more exactly.
+        inward : float
+            By how much the sum must lie inside of the target.
+        strictness : {0, 1, 2}
+            Whether linear rules are widened, exact, or narrowed by rounding.
+        fixed : array of shape (n,), optional
+            A solution whose whole numbers are kept.
+        time_limit : float
+            Seconds.
+        """
+        n = len(self.columns.high)
+        low, high = piece.target
+        target, ends = self._target_row((low + inward, high - inward), precision)
+        rules, room = self._rules(strictness)
+        blocks = [self._padded(self.columns.rows), self._padded(rules), self._padded(target[None])]
+        lows = [self.columns.row_low, np.full(len(room), -np.inf), ends[:1]]
+        highs = [self.columns.row_high, room, ends[1:]]
+        for block, block_low, block_high in (self._distance_rows(cuts), self._effort_rows(piece)):
+            blocks.append(block)
+            lows.append(block_low)
+            highs.append(block_high)
+        cost = np.zeros(n + 2)
+        cost[n + 1] = OBJECTIVE_SIZE
+        top = np.append(self.columns.high, [np.inf, np.inf])
+        bottom = np.zeros(n + 2)
+        if fixed is not None:
+            whole = np.flatnonzero(self.columns.is_whole)
+            bottom[whole] = np.rint(fixed[whole])
+            top[whole] = bottom[whole]
+        is_whole = np.zeros(n + 2, dtype=np.bool_)
+        if fixed is None:
+            is_whole[:n] = self.columns.is_whole
+        if not n or bool(ends[0] > ends[1]):
+            return Solution(None, np.inf, True)
+        rows = LinearConstraint(np.vstack(blocks), np.concatenate(lows), np.concatenate(highs))
+        result = _run(cost, is_whole, Bounds(bottom, top), rows, time_limit)
+        return self._read(result, has_whole=bool(is_whole.any()))
+
+    def solve_extreme(
+        self, sign: int, *, strictness: int = 0, time_limit: float = np.inf
+    ) -> Solution:
+        """Return the solution with the highest (1) or lowest (-1) gain; its bound is not set."""
+        rules, room = self._rules(strictness)
+        gain, _ = self._target_row((0.0, 0.0), OBJECTIVE_SIZE)
+        rows = LinearConstraint(
+            np.vstack([self.columns.rows, rules]),
+            np.concatenate([self.columns.row_low, np.full(len(room), -np.inf)]),
+            np.concatenate([self.columns.row_high, room]),
+        )
+        bounds = Bounds(np.zeros(len(self.columns.high)), self.columns.high)
+        result = _run(-sign * gain, self.columns.is_whole, bounds, rows, time_limit)
+        columns = None if result.x is None else np.asarray(result.x)
+        return Solution(columns, -np.inf, result.status in (_SOLVED, _INFEASIBLE))
+
+    def _padded(self, rows: Array) -> Array:
+        """Return rows over columns ``(r, n)`` with zeros for distance and effort."""
+        return np.hstack([rows, np.zeros((len(rows), 2))])
+
+    def _distance_rows(self, cuts: list[Array]) -> tuple[Array, Array, Array]:
+        """Return rows that tie the distance, which is the last column but one, to the columns."""
+        if self.columns.region.cost.norm in (0, 1):
+            rows = self._padded(-self.columns.units.sum(axis=0)[None])
+            rows[:, -2] = 1.0
+            return rows, np.zeros(1), np.zeros(1)
+        is_moved = self.columns.units.any(axis=1)
+        gradients = np.vstack([np.eye(len(is_moved))[is_moved], *cuts])
+        rows = self._padded(-gradients @ self.columns.units)
+        rows[:, -2] = 1.0
+        return rows, np.zeros(len(rows)), np.full(len(rows), np.inf)
+
+    def _effort_rows(self, piece: Piece) -> tuple[Array, Array, Array]:
+        """Return rows that tie the effort, which is the last column, to distance and premium.
+
+        Up to distance 1 the effort has the product of distance D and premium P. It is at least
+        ``D p + d P - d p`` where D >= d and P >= p, or D <= d and P <= p.
+        """
+        n = len(self.columns.high)
+        most = self.columns.limit / self.columns.size if np.isfinite(self.columns.limit) else np.inf
+        one = 1.0 / self.columns.size
+        least = piece.least_distance / self.columns.size
+        rows = []
+
+        def add(distance: float, premium: float, effort: float, low: float, high: float) -> None:
+            row = np.zeros(n + 2)
+            row[:n] = premium * self.columns.premium
+            row[n:] = (distance, effort)
+            rows.append((row, low, high))
+
+        add(0.0, 0.0, 1.0, -np.inf, most)
+        if piece.kind == "distance":
+            add(-1.0, 0.0, 1.0, 0.0, np.inf)
+        elif piece.kind == "far":
+            add(-1.0, -one, 1.0, 0.0, np.inf)
+            add(1.0, 0.0, 0.0, one, np.inf)
+        else:
+            start, end = piece.premium
+            farthest = min(one, most / (1.0 + start))
+            add(1.0, 0.0, 0.0, least, farthest)
+            add(0.0, 1.0, 0.0, start - SAME_PREMIUM, end + SAME_PREMIUM)
+            add(-1.0 - start, -least, 1.0, -least * start, np.inf)
+            add(-1.0 - end, -farthest, 1.0, -farthest * end, np.inf)
+        block = np.array([row for row, _, _ in rows])
+        return block, np.array([r[1] for r in rows]), np.array([r[2] for r in rows])
+
+    def _read(self, result: OptimizeResult, *, has_whole: bool) -> Solution:
+        """Return a result of HiGHS in the units of the question."""
+        status = result.status
+        columns = result.x
+        if status == _INFEASIBLE:
+            return Solution(None, np.inf, True)
+        dual = result.mip_dual_bound if has_whole else result.fun
+        bound = 0.0
+        if dual is not None and np.isfinite(dual):
+            bound = max(
+                float(dual) / OBJECTIVE_SIZE * self.columns.size * (1.0 - BOUND_TOLERANCE), 0.0
+            )
+        values = None if columns is None else np.asarray(columns)[:-2]
+        return Solution(values, bound, status == _SOLVED)
+
+
+def _run(
+    cost: Array, is_whole: Mask, bounds: Bounds, rows: LinearConstraint, time_limit: float
+) -> OptimizeResult:
+    """Return the result of HiGHS; if it fails, it is tried again without presolving."""
+    for presolve in (True, False):
+        result = milp(
+            cost,
+            integrality=is_whole.astype(np.intp),
+            bounds=bounds,
+            constraints=rows,
+            options={
+                "mip_rel_gap": 0.0,
+                "time_limit": min(time_limit, LONGEST),
+                "presolve": presolve,
+            },
+        )
+        if result.status != _FAILED:
+            break
+    return result

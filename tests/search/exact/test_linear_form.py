@@ -1,0 +1,475 @@
+"""The nearest rows of linear models, against enumeration and closed forms."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
+
+import bayescfx as cfx
+from bayescfx.deadline import Deadline
+from bayescfx.models.model import as_model
+from bayescfx.models.readers import Inputs, LinearModel, read_model
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.linear_form import extreme_outputs, find_nearest_linear
+from bayescfx.space.effort import effort
+
+SAME = 2e-6  # a complete search leaves a gap of a millionth at most
+
+
+def is_accepted(accepted, outputs):
+    """Return which outputs lie in one of some intervals."""
+    inside = np.zeros(len(outputs), dtype=bool)
+    for low, high in accepted:
+        inside |= (outputs >= low) & (outputs <= high)
+    return inside
+
+
+def search(form, region, accepted, score=None, **options):
+    """Return the lowest effort of rows that reach the target, the row, and the bound."""
+    steps = find_nearest_linear(form, region, accepted, **options)
+    best = np.inf
+    answer = None
+    is_hit = None
+    try:
+        while True:
+            rows = steps.send(is_hit)
+            assert region.contains(rows).all()
+            table = region.rows(rows)
+            outputs = form.raw(table)[:, 0] if score is None else score(table)
+            is_hit = is_accepted(accepted, outputs)
+            for row in rows[is_hit]:
+                cost = float(effort(region, row[None])[0])
+                if cost < best:
+                    best = cost
+                    answer = row
+    except StopIteration as end:
+        return best, answer, end.value
+
+
+def around(space, query):
+    """Return the region of a query, without warnings about it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return space.around(query)
+
+
+# ── enumeration of small grids ──
+
+
+def make_table(rng, n=60):
+    return pd.DataFrame(
+        {
+            "a": rng.integers(0, 7, n).astype(float),
+            "b": rng.integers(-3, 4, n),
+            "c": np.round(rng.normal(size=n), 1).clip(-0.6, 0.6),
+            "g": rng.choice(list("xyz"), n),
+            "h": rng.integers(0, 6, n),
+        }
+    )
+
+
+def make_form(rng):
+    """Return a linear model of numbers, a bent number, levels, and a listed number."""
+    bend = rng.choice([0.0, 0.3])
+
+    def compute(rows):
+        levels = [(rows["g"] == level).to_numpy(dtype=float) for level in "xyz"]
+        b = rows["b"].to_numpy(dtype=float)
+        h = rows["h"].to_numpy(dtype=float)
+        numbers = [rows["a"], b + bend * b**2, -rows["c"] * 3.0, *levels, h, h == 3.0]
+        return np.column_stack([np.asarray(part, dtype=float) for part in numbers])
+
+    columns = ("a", "b", "c", "g", "g", "g", "h", "h")
+    direction = np.array([1, 0, -1, 0, 0, 0, 1, 0])
+    weights = np.round(rng.normal(size=len(columns)), 3) * (rng.random(len(columns)) < 0.9)
+    return LinearModel(Inputs(compute, columns, direction), weights, float(rng.normal()))
+
+
+def make_space(rng, table):
+    """Return a space with random features, limits, rules and costs."""
+    features = {}
+    if rng.random() < 0.4:
+        features["h"] = cfx.Integer(0, 5, cyclic=True)
+    if rng.random() < 0.3:
+        features["c"] = cfx.Real(-0.6, 0.6, step=0.3)
+    if rng.random() < 0.3:
+        features["g"] = cfx.Ordinal(["x", "y", "z"])
+    space = cfx.Space.from_data(table, features or None)
+    choices = [
+        (0.4, lambda s: s.max_changes(int(rng.integers(1, 4)))),
+        (0.3, lambda s: s.only_up("a")),
+        (0.3, lambda s: s.fix("b")),
+        (0.2, lambda s: s.between({"b": (-1, 2)})),
+        (0.4, lambda s: s.cost(norm=float(rng.choice([0, 1, 2])))),
+        (0.3, lambda s: s.cost(per_feature={"a": float(rng.choice([0, 0.5, 2]))})),
+        (0.3, lambda s: s.require("a + b <= 6")),
+        (0.2, lambda s: s.require("a - 2*c <= 4.6")),
+        (0.2, lambda s: s.together("a", "c")),
+        (0.1, lambda s: s.require(lambda rows: rows["a"] * rows["b"] < 8)),
+        (0.2, lambda s: s.cost(weight=0.0)),
+    ]
+    for share, change in choices:
+        if rng.random() < share:
+            space = change(space)
+    return space
+
+
+def make_target(rng, start, spread):
+    """Return intervals of the sum: above, below, a band, or either side."""
+    size = float(rng.choice([0.1, 0.3, 0.6, 1.0, 1.5, 3.0])) * spread
+    kind = rng.integers(4)
+    if kind == 0:
+        return ((start + size, np.inf),)
+    if kind == 1:
+        return ((-np.inf, start - size),)
+    if kind == 2:
+        middle = start + size * rng.choice([-1.0, 1.0])
+        return ((middle - 0.05 * spread, middle + 0.05 * spread),)
+    return ((-np.inf, start - size), (start + 0.8 * size, np.inf))
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_enumeration(part):
+    n_complete = 0
+    for seed in range(20 * part, 20 * (part + 1)):
+        rng = np.random.default_rng(seed)
+        table = make_table(rng)
+        form = make_form(rng)
+        space = make_space(rng, table)
+        region = around(space, table.iloc[[int(rng.integers(len(table)))]])
+        outputs = form.raw(table)[:, 0]
+        start = float(form.raw(region.rows(region.query[None]))[0, 0])
+        accepted = make_target(rng, start, float(outputs.std()) + 0.1)
+        rows = region.enumerate(10**6)
+        sums = form.raw(region.rows(rows))[:, 0]
+        efforts = effort(region, rows)[is_accepted(accepted, sums)]
+        nearest = efforts.min(initial=np.inf)
+
+        best, _, bound = search(form, region, accepted, slack=1e-9)
+
+        assert bound.cost <= nearest * (1.0 + 1e-12), seed
+        assert bound.is_complete != bound.is_stuck, seed
+        if bound.is_stuck:
+            assert region.curved, seed
+            continue
+        n_complete += 1
+        assert best == pytest.approx(nearest, rel=SAME), seed
+        assert bound.cost == pytest.approx(nearest, rel=SAME), seed
+        # Nothing is found below the nearest row.
+        again, _, limited = search(form, region, accepted, slack=1e-9, limit=nearest * 0.999)
+        assert again == np.inf, seed
+        assert limited.cost <= nearest, seed
+        assert limited.cost >= nearest * 0.999 * (1.0 - SAME) or nearest == np.inf, seed
+        if not len(rows):
+            continue
+        lowest, highest, is_exact = extreme_outputs(form, region)
+        ends = form.raw(region.rows(np.stack([lowest, highest])))[:, 0]
+        assert ends[0] <= sums.min() + 1e-9, seed
+        assert ends[1] >= sums.max() - 1e-9, seed
+        assert is_exact or region.curved, seed
+        if is_exact:
+            assert ends == pytest.approx([sums.min(), sums.max()], abs=1e-9), seed
+    assert n_complete >= 16
+
+
+# ── one interval among grids ──
+
+
+def nearest_with_interval(form, region, accepted, limit):
+    """Return the lowest effort, by enumeration of all features but ``u``, which is an interval.
+
+    `limit` is the rule ``u + a <= limit``, or infinite.
+    """
+    others = region.with_axis(3, around_fixed(region.axes[3]))
+    rows = others.enumerate(10**6)
+    sums = form.raw(region.rows(rows))[:, 0]
+    slope = form.weights[3]
+    query = region.query[3]
+    best = np.inf
+    axis = region.axes[3]
+    for (low, high), (first, last) in product(accepted, [(axis.low, axis.high), (query, query)]):
+        ends = np.sort(np.stack([(low - sums) / slope, (high - sums) / slope]), axis=0) + query
+        start = np.maximum(ends[0], first)
+        end = np.minimum(np.minimum(ends[1], last), limit - rows[:, 0])
+        near = np.clip(query, start, np.maximum(start, end))
+        moved = rows.copy()
+        moved[:, 3] = near
+        is_there = start <= end
+        if region.max_changes is not None:
+            is_there &= region.changes(moved).sum(axis=1) <= region.max_changes
+        best = min(best, effort(region, moved[is_there]).min(initial=np.inf))
+    return best
+
+
+def around_fixed(axis):
+    """Return an axis that can't move."""
+    return replace(axis, low=axis.query, high=axis.query, choices=np.array([axis.query]))
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_interval_among_grids(part):
+    for seed in range(15 * part, 15 * (part + 1)):
+        rng = np.random.default_rng(1000 + seed)
+        n = 50
+        table = pd.DataFrame(
+            {
+                "a": rng.integers(0, 6, n),
+                "g": rng.choice(list("xyz"), n),
+                "h": rng.integers(0, 5, n),
+                "u": rng.normal(size=n),
+            }
+        )
+
+        def compute(rows):
+            numbers = [rows["a"], rows["g"] == "x", rows["h"] == 2, rows["u"]]
+            return np.column_stack([np.asarray(part, dtype=float) for part in numbers])
+
+        weights = rng.normal(size=4)
+        direction = np.array([1, 0, 0, 1])
+        form = LinearModel(Inputs(compute, ("a", "g", "h", "u"), direction), weights, 0.0)
+        space = cfx.Space.from_data(table, {"u": cfx.Real(-3.0, 3.0)})
+        limit = np.inf
+        if rng.random() < 0.4:
+            limit = 5.0
+            space = space.require("u + a <= 5")
+        if rng.random() < 0.4:
+            space = space.max_changes(int(rng.integers(1, 4)))
+        if rng.random() < 0.3:
+            space = space.cost(norm=0)
+        if rng.random() < 0.3:
+            space = space.between({"u": (0.5, 2.5)})
+        region = around(space, table.iloc[[0]])
+        start = float(form.raw(table.iloc[[0]])[0, 0])
+        accepted = make_target(rng, start, 1.5)
+        if not region.contains(region.query[None])[0]:
+            continue
+        nearest = nearest_with_interval(form, region, accepted, limit)
+        best, _, bound = search(form, region, accepted, slack=1e-12)
+        assert bound.is_complete, seed
+        assert bound.cost <= nearest * (1.0 + 1e-9), seed
+        assert best == pytest.approx(nearest, rel=SAME, abs=1e-8), seed
+
+
+# ── boxes without premium: the fractional knapsack ──
+
+
+def fill_knapsack(rates, room, wanted):
+    """Return the least distance that gains `wanted`, with gains per unit of distance."""
+    distance = 0.0
+    for j in np.argsort(-rates):
+        used = min(room[j], wanted / rates[j])
+        distance += used
+        wanted -= used * rates[j]
+        if wanted <= 1e-12:
+            return distance
+    return np.inf
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_fractional_knapsack(seed):
+    rng = np.random.default_rng(seed)
+    names = [f"x{j}" for j in range(12)]
+    table = pd.DataFrame(rng.normal(size=(50, 12)) * rng.uniform(0.1, 100, 12), columns=names)
+    model = LinearRegression().fit(table, table.to_numpy() @ rng.normal(size=12) + 3.0)
+    features = {name: cfx.Real(table[name].min(), table[name].max()) for name in names}
+    space = cfx.Space.from_data(table, features).cost(weight=0.0)
+    region = around(space, table.iloc[[0]])
+    form = read_model(as_model(model, space.schema), table).form
+    start = float(form.raw(table.iloc[[0]])[0, 0])
+    rates = np.abs(form.weights) * region.scale
+    far = np.where(form.weights > 0, region.high - region.query, region.query - region.low)
+    room = far / region.scale
+    share = rng.uniform(0.01, 1.1)
+    wanted = share * float(rates @ room)
+    nearest = fill_knapsack(rates, room, wanted)
+    best, _, bound = search(form, region, ((start + wanted, np.inf),))
+    assert bound.is_complete
+    assert (nearest < np.inf) == (share <= 1.0)
+    assert best == pytest.approx(nearest, rel=SAME)
+    assert bound.cost == pytest.approx(nearest, rel=SAME)
+    assert bound.cost <= nearest
+
+
+# ── models of scikit-learn ──
+
+
+def test_breast_cancer_is_fast():
+    table, labels = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(table, labels)
+    features = {name: cfx.Real(table[name].min(), table[name].max()) for name in table}
+    for own in (features, None):
+        space = cfx.Space.from_data(table, own)
+        wrapped = as_model(cfx.probability(model, 1), space.schema)
+        form = read_model(wrapped, table.iloc[:50]).form
+        seconds = []
+        for i in range(4):
+            region = around(space, table.iloc[[i]])
+            start = time.process_time()
+            best, row, bound = search(form, region, ((0.0, np.inf),), slack=1e-9)
+            seconds.append(time.process_time() - start)
+            assert bound.is_complete
+            assert best * (1.0 - SAME) <= bound.cost <= best
+            assert model.predict_proba(region.rows(row[None]))[0, 1] >= 0.5 - 1e-9
+        assert np.median(seconds) < 0.3
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_pipelines(kind):
+    rng = np.random.default_rng(kind)
+    table = make_table(rng)
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    steps = [
+        [(OneHotEncoder(handle_unknown="ignore"), ["g"]), (StandardScaler(), ["a", "c"])],
+        [(OrdinalEncoder(), ["g"]), (OneHotEncoder(handle_unknown="ignore"), ["h"])],
+        [(OneHotEncoder(), ["g"]), (KBinsDiscretizer(3, encode="ordinal"), ["a"])],
+        [(OrdinalEncoder(), ["g"]), (numbers, ["a"])],
+    ]
+    columns = make_column_transformer(*steps[kind], remainder="passthrough")
+    y = table["a"] - table["b"] + 2.0 * (table["g"] == "x") + rng.normal(size=len(table))
+    model = make_pipeline(columns, Ridge()).fit(table, y)
+    query = table.iloc[[0]].copy()
+    if kind == 3:
+        query["a"] = np.nan
+    space = cfx.Space.from_data(table).max_changes(3)
+    region = around(space, query)
+    wrapped = as_model(model, space.schema)
+    reading = read_model(wrapped, table)
+    rows = region.enumerate(10**6)
+    outputs = wrapped.scores(region.rows(rows))
+    accepted = ((float(wrapped.scores(query)[0]) + 1.2 * float(y.std()), np.inf),)
+    nearest = effort(region, rows[is_accepted(accepted, outputs)]).min(initial=np.inf)
+    slack = 10.0 * reading.rounding
+    best, row, bound = search(reading.form, region, accepted, wrapped.scores, slack=slack)
+    assert bound.is_complete
+    assert best == pytest.approx(nearest, rel=SAME)
+    if kind == 3:
+        assert np.isnan(row[0])
+
+
+def test_bent_interval_is_refused():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.uniform(1.0, 9.0, 50), "z": rng.normal(size=50)})
+    columns = make_column_transformer((FunctionTransformer(np.log), ["x"]), remainder="passthrough")
+    model = make_pipeline(columns, LinearRegression()).fit(table, table["z"] + np.log(table["x"]))
+    space = cfx.Space.from_data(table, {"x": cfx.Real(1.0, 9.0)})
+    form = read_model(as_model(model, space.schema), table).form
+    region = around(space, table.iloc[[0]])
+    with pytest.raises(NoProof, match="'x'.*not linear"):
+        search(form, region, ((3.0, np.inf),))
+    best, _, bound = search(form, around(space.fix("x"), table.iloc[[0]]), ((2.0, np.inf),))
+    assert bound.is_complete
+    assert best < np.inf
+
+
+# ── targets out of reach, limits of time, rules ──
+
+
+def make_plain(n_features=6, seed=0):
+    """Return a table, a form that reads its columns, and its space of intervals."""
+    rng = np.random.default_rng(seed)
+    names = [f"x{j}" for j in range(n_features)]
+    table = pd.DataFrame(rng.normal(size=(40, n_features)), columns=names)
+    direction = np.ones(n_features, dtype=int)
+    weights = rng.normal(size=n_features)
+    inputs = Inputs(lambda rows: np.asarray(rows, dtype=float), tuple(names), direction)
+    space = cfx.Space.from_data(table, {name: cfx.Real(-3.0, 3.0) for name in names})
+    return table, LinearModel(inputs, weights, 0.5), space
+
+
+@pytest.mark.parametrize("share", [0.99, 0.999999, 1.000001, 1.01])
+@pytest.mark.parametrize("restriction", ["none", "changes", "rule", "together"])
+def test_out_of_reach(share, restriction):
+    table, form, space = make_plain()
+    if restriction == "changes":
+        space = space.max_changes(2)
+    if restriction == "rule":
+        space = space.require("x0 + x1 + x2 <= 1")
+    if restriction == "together":
+        space = space.together("x0", "x1", "x3")
+    region = around(space, table.iloc[[3]])
+    _, highest, is_exact = extreme_outputs(form, region)
+    assert is_exact
+    start = float(form.raw(region.rows(region.query[None]))[0, 0])
+    most = float(form.raw(region.rows(highest[None]))[0, 0])
+    accepted = ((start + share * (most - start), np.inf),)
+    best, _, bound = search(form, region, accepted)
+    assert bound.is_complete
+    assert (best < np.inf) == (share < 1.0)
+    assert (bound.cost < np.inf) == (share < 1.0)
+
+
+def test_query_that_reaches_the_target():
+    table, form, space = make_plain()
+    region = around(space, table.iloc[[0]])
+    start = float(form.raw(table.iloc[[0]])[0, 0])
+    best, row, bound = search(form, region, ((start - 1.0, start + 1.0),))
+    assert best == 0.0
+    assert np.array_equal(row, region.query)
+    assert bound.cost == 0.0
+    assert bound.is_complete
+
+
+def test_equality_between_intervals():
+    table, form, space = make_plain()
+    table = table.assign(x1=-table["x0"])
+    region = around(space.require("x0 + x1 == 0"), table.iloc[[0]])
+    start = float(form.raw(table.iloc[[0]])[0, 0])
+    best, row, bound = search(form, region, ((start + 2.0, np.inf),))
+    assert bound.is_complete
+    assert best < np.inf
+    assert abs(row[0] + row[1]) < 1e-8
+
+
+def test_no_time():
+    table, form, space = make_plain()
+    region = around(space, table.iloc[[0]])
+    steps = find_nearest_linear(form, region, ((9.0, np.inf),), deadline=Deadline.after(0.0))
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert end.value.value.cost == 0.0
+    assert not end.value.value.is_complete
+
+
+def test_link_does_not_matter():
+    table, form, space = make_plain()
+    region = around(space, table.iloc[[0]])
+    logistic = LinearModel(form.inputs, form.weights, form.base, "expit")
+    best, row, bound = search(logistic, region, ((2.0, np.inf),))
+    assert logistic.predict(region.rows(row[None]))[0] >= expit(2.0) - 1e-12
+    assert bound.cost <= best
+
+
+@pytest.mark.parametrize("norm", [1.5, 2.0, 4.0])
+def test_other_norms_have_valid_bounds(norm):
+    table, form, space = make_plain(4)
+    rng = np.random.default_rng(0)
+    region = around(space.cost(norm=norm), table.iloc[[0]])
+    start = float(form.raw(table.iloc[[0]])[0, 0])
+    accepted = ((start + 1.0, np.inf),)
+    best, _, bound = search(form, region, accepted, deadline=Deadline.after(1.0))
+    moved = rng.random((200_000, 4)) < 0.6
+    X = np.where(moved, region.query + rng.normal(size=moved.shape) * 0.5, region.query)
+    X = np.clip(X, -3.0, 3.0)
+    reached = X[is_accepted(accepted, form.raw(region.rows(X))[:, 0])]
+    assert bound.cost <= best
+    assert bound.cost <= effort(region, reached).min()
+    assert bound.cost > 0.3 * best
