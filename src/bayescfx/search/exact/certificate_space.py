@@ -459,16 +459,28 @@ def _read_schema(plain: Mapping[str, Any]) -> Schema:
 
 def _read_allowed(feature: Feature, plain: Mapping[str, Any]) -> AllowedCodes:
     """Return the allowed codes of one feature."""
-    codes = plain["codes"]
+    query = from_plain(plain["query"])
+    codes = None
+    if plain["codes"] is not None:
+        codes = np.unique(np.array(from_plain(plain["codes"]), dtype=np.float64))
+    elif plain["grid"] is not None:
+        codes = grid_codes(feature, query, *plain["grid"])
     return AllowedCodes(
         feature=feature,
-        query=from_plain(plain["query"]),
+        query=query,
         low=from_plain(plain["low"]),
         high=from_plain(plain["high"]),
-        codes=None if codes is None else np.array(from_plain(codes), dtype=np.float64),
+        codes=codes,
         narrow=None if plain["narrow"] is None else np.dtype(plain["narrow"]).type,
         is_line=bool(plain["is_line"]),
     )
+
+
+def grid_codes(feature: Feature, query: float, first: int, last: int) -> Array:
+    """Return the query's code and those of a grid from one number of steps to another."""
+    anchor = query if feature.floating else feature.code_range[0]
+    codes = feature.grid(np.arange(first, last + 1, dtype=np.float64), anchor)
+    return np.unique(np.append(codes, query))
 
 
 def _read_rule(plain: Mapping[str, Any], n_features: int) -> tuple[Array, float]:

@@ -19,11 +19,14 @@ from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import TUNING, Boxes, Branching, Work
 from bayescfx.search.exact.cells import Listing, NoProof
 from bayescfx.search.exact.certificate_check import FORMAT, BoxBounds, checksum, digest_of_model
-from bayescfx.search.exact.certificate_space import CodeBox, read_question
+from bayescfx.search.exact.certificate_space import CodeBox, grid_codes, read_question
 from bayescfx.search.exact.leaves import LeafTable
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.space.effort import PREMIUM, TRIVIAL
 from bayescfx.space.region import Region
+
+#: Shorter lists of codes are written in full.
+LEAST_GRID = 5
 
 
 def make_certificate(
@@ -123,18 +126,33 @@ def _describe_feature(region: Region, j: int, *, is_listed: bool, counts: bool) 
     axis = region.axes[j]
     is_free = bool(region.low[j] < region.high[j])
     codes = axis.choices if is_free else region.query[[j]]
+    grid = None if codes is None else _describe_grid(region, j, codes)
     is_set = region.categorical[j] or region.cyclic[j] or is_listed
     return {
         "query": to_plain(float(region.query[j])),
         "low": to_plain(float(axis.low)),
         "high": to_plain(float(axis.high)),
-        "codes": None if codes is None else [to_plain(float(code)) for code in codes],
+        "codes": None if codes is None or grid else [to_plain(float(code)) for code in codes],
+        "grid": grid,
         "narrow": None if axis.narrow is None else np.dtype(axis.narrow).name,
         "is_line": is_free and not is_set,
         "counts": counts,
         "scale": to_plain(float(region.scale[j])),
         "weight": float(region.weight[j]),
     }
+
+
+def _describe_grid(region: Region, j: int, codes: Array) -> list[Plain] | None:
+    """Return the first and last step of allowed codes on a grid; None if they are not a grid."""
+    axis = region.axes[j]
+    step = axis.feature.code_step
+    if not step or len(codes) < LEAST_GRID:
+        return None
+    first = round((axis.low - axis.anchor) / step)
+    last = round((axis.high - axis.anchor) / step)
+    if not np.array_equal(grid_codes(axis.feature, axis.query, first, last), codes):
+        return None
+    return [first, last]
 
 
 def _describe_rules(region: Region) -> list[Plain]:
