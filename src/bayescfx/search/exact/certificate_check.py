@@ -1,0 +1,471 @@
+"""The check of certificates: simple code that uses no part of the search.
+
+A certificate splits the allowed rows into boxes, and states for each why it holds no answer. The
+check reads the model again, follows every path of its trees, and recomputes each reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.data.values import from_plain
+from bayescfx.models.model import Model
+from bayescfx.models.readers.forms import TreeEnsemble
+from bayescfx.models.readers.reading import read_model
+from bayescfx.search.exact.certificate_space import (
+    CertificateError,
+    CertifiedQuestion,
+    CodeBox,
+    read_question,
+)
+
+FORMAT = 1
+#: Share of the sum of all summands by which sums may be rounded differently (numerical).
+SUM_ROUNDING = 5e-13
+#: Share of the sum of all summands to which a base is compared (numerical).
+BASE_ROUNDING = 1e-9
+#: Share by which the cost of the answer may exceed the limit.
+SAME_COST = 1e-6
+#: Rows on which the form is compared with the model. Set by judgement, 2026-11-18.
+N_COMPARED = 64
+#: Halvings that separate any two neighbouring numbers of 64 bits.
+HALVINGS = 66
+
+
+@dataclass(frozen=True)
+class CertificateCheck:
+    """What a valid certificate proves.
+
+    Parameters
+    ----------
+    n_boxes : int
+        The number of boxes that cover the allowed rows.
+    limit : float
+        No allowed row with a lower cost reaches the target; infinite if none does at all.
+    rounding : float
+        The largest difference seen between the outputs of the model and of its form.
+    statement : str
+        The same in words.
+    """
+
+    n_boxes: int
+    limit: float
+    rounding: float
+    statement: str
+
+
+def check_certificate(certificate: Mapping[str, Any], model: Model) -> CertificateCheck:
+    """Check a certificate against a model.
+
+    Parameters
+    ----------
+    certificate : dict
+        As made by `make_certificate`, also after it was written to JSON and read back.
+    model : Model
+        The model of the question.
+
+    Raises
+    ------
+    CertificateError
+        If the certificate or the model was altered, or if a box is not closed for its reason. The
+        message names the first such box.
+    """
+    if certificate.get("format") != FORMAT:
+        raise CertificateError(
+            f"`format` of a certificate must be {FORMAT}; got {certificate.get('format')!r}."
+        )
+    if certificate.get("checksum") != checksum(certificate):
+        raise CertificateError("the certificate was altered: its checksum is wrong.")
+    try:
+        question = read_question(certificate)
+        return _check_question(certificate, question, model)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        text = f"{type(error).__name__}: {error}"
+        raise CertificateError(f"the certificate can't be read: {text}.") from error
+
+
+def checksum(certificate: Mapping[str, Any]) -> str:
+    """Return a digest of everything else in a certificate."""
+    content = {key: value for key, value in certificate.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _check_question(
+    certificate: Mapping[str, Any], question: CertifiedQuestion, model: Model
+) -> CertificateCheck:
+    """Check the model, the answer and all boxes."""
+    reading = read_model(model, question.rows(_random_codes(question)))
+    form = reading.form
+    if not isinstance(form, TreeEnsemble):
+        raise CertificateError(f"the model is no tree ensemble: {reading.reason or 'linear'}.")
+    if certificate["model"] != digest_of_model(form, question):
+        raise CertificateError("the certificate belongs to another model, or it was fitted again.")
+    if not question.slack >= 0.0:
+        raise CertificateError(f"`slack` must not be negative; got {question.slack!r}.")
+    boxes = BoxBounds(form, question)
+    answer = certificate["answer"]
+    if answer is not None:
+        boxes.check_answer(np.array(from_plain(answer), dtype=np.float64))
+    n_boxes = _check_boxes(certificate["boxes"], boxes)
+    return CertificateCheck(
+        n_boxes=n_boxes,
+        limit=question.limit,
+        rounding=reading.rounding,
+        statement=_state(question.limit, n_boxes, has_answer=answer is not None),
+    )
+
+
+def _state(limit: float, n_boxes: int, *, has_answer: bool) -> str:
+    """Return in words what is proven."""
+    if not np.isfinite(limit):
+        return f"No allowed row reaches the target ({n_boxes} boxes checked)."
+    text = f"No allowed row with a cost below {limit:.6g} reaches the target"
+    if has_answer:
+        text = f"The answer reaches the target. {text}"
+    return f"{text} ({n_boxes} boxes checked)."
+
+
+def _check_boxes(plain: list[Any], boxes: BoxBounds) -> int:
+    """Check the boxes, given by splits and reasons in depth-first order; return their number."""
+    question = boxes.question
+    waiting = [question.start()]
+    n_boxes = 0
+    for each in plain:
+        if not waiting:
+            raise CertificateError("the certificate has more boxes than its splits make.")
+        box = waiting.pop()
+        if not isinstance(each, str):
+            j, code = each
+            first, second = question.split(box, j, from_plain(code))
+            waiting += [second, first]
+            continue
+        n_boxes += 1
+        reason = boxes.reason_to_close(box)
+        if reason != each:
+            found = "it may hold an answer" if reason is None else f"the reason is {reason!r}"
+            raise CertificateError(
+                f"box {n_boxes} is not closed by {each!r}: {found}. It holds the rows with: "
+                f"{question.describe(box)}."
+            )
+    if waiting:
+        raise CertificateError(
+            f"{len(waiting)} boxes are missing, the first after box {n_boxes}. It holds the rows "
+            f"with: {question.describe(waiting[-1])}."
+        )
+    return n_boxes
+
+
+# ── the model over codes ──
+
+
+def digest_of_model(form: TreeEnsemble, question: CertifiedQuestion) -> str:
+    """Return a digest of a model: trees, tests, and its numbers for some rows."""
+    tests = form.tests
+    numbers = form.inputs.compute(question.rows(_probes(question)))
+    levels = sorted((test, sorted(levels)) for test, levels in tests.levels.items())
+    # Some readers compute the base from outputs, with rounding errors.
+    unit = BASE_ROUNDING * max(float(np.abs(form.value).sum()), 1.0)
+    parts: list[Any] = [
+        tests.input.astype(np.int64),
+        tests.threshold.astype(np.float64),
+        tests.is_strict,
+        tests.if_missing,
+        form.roots.astype(np.int64),
+        form.node_test.astype(np.int64),
+        form.left.astype(np.int64),
+        form.right.astype(np.int64),
+        form.value.astype(np.float64),
+        np.rint(form.base / unit),
+        form.group.astype(np.int64),
+        numbers.astype(np.float32),  # the last bits may depend on the processor
+    ]
+    texts = [form.link, str(form.chosen), repr([str(c) for c in form.inputs.columns]), repr(levels)]
+    digest = hashlib.sha256("\n".join(texts).encode())
+    for part in parts:
+        # A zero has no sign, and a missing number one form.
+        digest.update(np.where(np.isnan(part), np.nan, part + 0).tobytes())
+    return digest.hexdigest()
+
+
+def _probes(question: CertifiedQuestion) -> Array:
+    """Return codes ``(n, d)`` at which the numbers of a model are compared."""
+    query = question.prices.query
+    start = question.start()
+    ends = [np.where(np.isfinite(end), end, query) for end in (start.low, start.high)]
+    return np.stack([query, *ends])
+
+
+def _random_codes(question: CertifiedQuestion) -> Array:
+    """Return the query and random allowed codes ``(n, d)``."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(question.prices.query[None], N_COMPARED, axis=0)
+    for j, allowed in enumerate(question.allowed):
+        if allowed.codes is not None:
+            X[1:, j] = rng.choice(allowed.codes, size=N_COMPARED - 1)
+        elif np.isfinite(allowed.ends).all():
+            drawn = rng.uniform(*allowed.ends, size=N_COMPARED - 1)
+            X[1:, j] = [allowed.last_up_to(code) for code in drawn.tolist()]
+    return X
+
+
+class BoxBounds:
+    """The leaves of a model over codes, and the reasons to close boxes.
+
+    Parameters
+    ----------
+    form : TreeEnsemble
+        The model.
+    question : CertifiedQuestion
+        The question.
+    """
+
+    def __init__(self, form: TreeEnsemble, question: CertifiedQuestion) -> None:
+        self.form = form
+        self.question = question
+        self._feature = _features_of_tests(form, question)
+        self._follow_paths()
+        rounding = SUM_ROUNDING * float(np.abs(form.value[form.node_test < 0]).sum())
+        margin = question.slack + rounding
+        self.accepted = [(low - margin, high + margin) for low, high in question.accepted]
+
+    def _follow_paths(self) -> None:
+        """Find the codes that lead to each leaf: ``low < code <= high``, or a set of codes."""
+        form = self.form
+        question = self.question
+        place = {int(j): k for k, j in enumerate(question.lines)}
+        boundary, is_true_below = _boundaries(form, question, self._feature)
+        outcomes = {j: _listed_outcomes(form, question, j) for j in question.listed}
+        low = np.full((len(form.node_test), len(place)), -np.inf)
+        high = np.full((len(form.node_test), len(place)), np.inf)
+        sets = {j: np.ones((len(form.node_test), len(outcomes[j])), bool) for j in outcomes}
+        leaves: list[int] = []
+        trees: list[int] = []
+        for tree, root in enumerate(form.roots.tolist()):
+            waiting = [root]
+            while waiting:
+                node = waiting.pop()
+                test = int(form.node_test[node])
+                if test < 0:
+                    leaves.append(node)
+                    trees.append(tree)
+                    continue
+                j = int(self._feature[test])
+                for child, outcome in ((form.left[node], True), (form.right[node], False)):
+                    low[child] = low[node]
+                    high[child] = high[node]
+                    for codes in sets.values():
+                        codes[child] = codes[node]
+                    if j in sets:
+                        sets[j][child] &= outcomes[j][:, test] == outcome
+                    elif is_true_below[test] == outcome:
+                        high[child, place[j]] = min(high[child, place[j]], boundary[test])
+                    else:
+                        low[child, place[j]] = max(low[child, place[j]], boundary[test])
+                    waiting.append(int(child))
+        self._set_leaves(np.array(leaves), np.array(trees), low, high, sets)
+
+    def _set_leaves(
+        self, leaves: Indices, trees: Indices, low: Array, high: Array, sets: dict[int, Mask]
+    ) -> None:
+        """Keep the leaves that some allowed row reaches, and the features that matter to them."""
+        is_reached = np.ones(len(leaves), dtype=np.bool_)
+        for codes in sets.values():
+            is_reached &= codes[leaves].any(axis=1)
+        leaves = leaves[is_reached]
+        self._tree = trees[is_reached]
+        self._start = np.flatnonzero(np.diff(self._tree, prepend=-1))
+        self._low = low[leaves]
+        self._high = high[leaves]
+        self._sets = {j: part[leaves] for j, part in sets.items() if not part[leaves].all()}
+        self._value = self.form.value[leaves]
+        if len(self._start) != len(self.form.roots):
+            raise CertificateError("a tree of the model has no leaf for the allowed rows.")
+
+    # ── reasons ──
+
+    def reason_to_close(self, box: CodeBox) -> str | None:
+        """Return why a box holds no row that is wanted; None if it may hold one."""
+        question = self.question
+        n_moved = int(question.is_moved(box).sum())
+        most = question.max_changes
+        if most is not None and n_moved > most:
+            return "changes"
+        power, premium = question.corner_costs(box)
+        if question.prices.total(power.sum(), premium.sum()) >= question.limit:
+            return "cost"
+        if n_moved == most:
+            box = question.pin(box)
+        box = question.narrow(box, power, premium)
+        if question.breaks_rule(box):
+            return "rule"
+        return "score" if self._misses_target(box) else None
+
+    def _misses_target(self, box: CodeBox) -> bool:
+        """Return whether no score of a box can be accepted."""
+        kept = self._leaves_in(box)
+        while True:
+            lowest = np.minimum.reduceat(np.where(kept, self._value, np.inf), self._start)
+            highest = np.maximum.reduceat(np.where(kept, self._value, -np.inf), self._start)
+            if not np.isfinite(lowest).all():
+                return True
+            if not self._may_be_accepted(lowest, highest):
+                return True
+            useful = kept & self._is_useful(lowest, highest)
+            if np.array_equal(useful, kept):
+                return False
+            kept = useful
+
+    def _leaves_in(self, box: CodeBox) -> Mask:
+        """Return the leaves that rows of a box may reach."""
+        at = self.question.lines
+        kept = ((self._low < box.high[at]) & (self._high >= box.low[at])).all(axis=1)
+        for j, codes in self._sets.items():
+            kept &= codes[:, box.sets[j]].any(axis=1)
+        return np.asarray(kept)
+
+    def _may_be_accepted(self, lowest: Array, highest: Array) -> bool:
+        """Return whether a score between the sums of bounds ``(t,)`` can be accepted."""
+        low, high = self._score_bounds(lowest, highest)
+        return any(low <= end and high >= start for start, end in self.accepted)
+
+    def _score_bounds(self, lowest: Array, highest: Array) -> tuple[float, float]:
+        """Return bounds on the score; of several sums it is the log-odds of the chosen one."""
+        form = self.form
+        groups = range(len(form.base))
+        low = np.array([lowest[form.group == g].sum() for g in groups]) + form.base
+        high = np.array([highest[form.group == g].sum() for g in groups]) + form.base
+        if len(form.base) == 1:
+            return float(low[0]), float(high[0])
+        others = np.arange(len(form.base)) != form.chosen
+        lower = low[form.chosen] - np.logaddexp.reduce(high[others])
+        upper = high[form.chosen] - np.logaddexp.reduce(low[others])
+        return float(lower), float(upper)
+
+    def _is_useful(self, lowest: Array, highest: Array) -> Mask:
+        """Return which leaves leave the target possible, whatever the other trees do."""
+        if len(self.form.base) > 1 or not self.accepted:
+            return np.ones(len(self._value), dtype=np.bool_)
+        start = min(pair[0] for pair in self.accepted)
+        end = max(pair[1] for pair in self.accepted)
+        low, high = self._score_bounds(lowest, highest)
+        least = self._value + (low - lowest[self._tree])
+        most = self._value + (high - highest[self._tree])
+        return np.asarray((least <= end) & (most >= start))
+
+    # ── the answer ──
+
+    def check_answer(self, codes: Array) -> None:
+        """Raise unless codes ``(d,)`` are allowed, reach the target and cost the limit."""
+        question = self.question
+        is_own = (codes == question.prices.query) | np.isnan(question.prices.query)
+        for j, (code, allowed) in enumerate(zip(codes.tolist(), question.allowed, strict=True)):
+            if question.counts[j] and not is_own[j] and allowed.last_up_to(code) != code:
+                name = question.schema.names[j]
+                raise CertificateError(f"the answer has a value of {name!r} that is not allowed.")
+        n_changes = int((~is_own & question.counts).sum())
+        if question.max_changes is not None and n_changes > question.max_changes:
+            raise CertificateError(f"the answer changes {n_changes} features.")
+        moved = np.flatnonzero(question.counts)
+        power = question.prices.powers(codes[moved], moved).sum()
+        cost = question.prices.total(power, question.prices.premiums(codes[moved], moved).sum())
+        if cost > question.limit * (1.0 + SAME_COST):
+            raise CertificateError(f"the answer costs {cost:.6g}, more than {question.limit:.6g}.")
+        raw = self.form.raw(question.rows(codes[None]))[0]
+        score = float(raw[0])
+        if len(raw) > 1:
+            others = np.arange(len(raw)) != self.form.chosen
+            score = float(raw[self.form.chosen] - np.logaddexp.reduce(raw[others]))
+        if not any(low <= score <= high for low, high in self.accepted):
+            raise CertificateError(f"the answer does not reach the target: its score is {score!r}.")
+
+
+def _features_of_tests(form: TreeEnsemble, question: CertifiedQuestion) -> Indices:
+    """Return the feature ``(s,)`` that each test looks at."""
+    schema = question.schema
+    features = []
+    for column in form.inputs.columns:
+        place = schema.places.get(column)
+        if place is None and isinstance(column, int | np.integer):
+            place = int(column)
+        if place is None:
+            raise CertificateError(f"the model reads a column {column!r} that is not in the table.")
+        features.append(schema.feature_at[place])
+    return np.array(features, dtype=np.intp)[form.tests.input]
+
+
+def _listed_outcomes(form: TreeEnsemble, question: CertifiedQuestion, j: int) -> Mask:
+    """Return the outcomes ``(c, s)`` of all tests for the listed codes of a feature."""
+    codes = question.codes(j)
+    X = np.repeat(question.prices.query[None], len(codes), axis=0)
+    X[:, j] = codes
+    return form.tests.outcomes(form.inputs.compute(question.rows(X)))
+
+
+def _boundaries(
+    form: TreeEnsemble, question: CertifiedQuestion, feature: Indices
+) -> tuple[Array, Mask]:
+    """Return for each test of a feature on a line the last code on its lower side, by halving.
+
+    Returns
+    -------
+    boundary : array of shape (s,)
+        A code: the outcome is the same for all allowed codes up to it, and for all above it.
+    is_true_below : mask of shape (s,)
+        The outcome up to the boundary.
+    """
+    tests = form.tests
+    own = np.flatnonzero(np.isin(feature, question.lines))
+    boundary = np.full(len(tests), np.nan)
+    is_true_below = np.zeros(len(tests), dtype=np.bool_)
+    if (form.inputs.direction[tests.input[own]] == 0).any() or set(own) & set(tests.levels):
+        raise CertificateError("a feature is a range, but its tests are not in order.")
+    # Row i holds the i-th test of each feature.
+    rank = np.array([np.count_nonzero(feature[:test] == feature[test]) for test in own], int)
+
+    def outcomes(codes: Array) -> Mask:
+        """Return the outcome of each test in `own` at its code."""
+        X = np.repeat(question.prices.query[None], int(rank.max(initial=0)) + 1, axis=0)
+        X[rank, feature[own]] = codes
+        return tests.outcomes(form.inputs.compute(question.rows(X)))[rank, own]
+
+    ends = np.array([allowed.ends for allowed in question.allowed])[feature[own]]
+    grids = [question.allowed[j].codes for j in feature[own]]
+    below = np.array([_number(*pair) for pair in zip(ends[:, 0], grids, strict=True)], np.int64)
+    above = np.array([_number(*pair) for pair in zip(ends[:, 1], grids, strict=True)], np.int64)
+    at_low = outcomes(ends[:, 0])
+    is_same = outcomes(ends[:, 1]) == at_low
+    for _ in range(HALVINGS):
+        if (above - below <= 1).all():
+            break
+        middle = below + (above - below) // 2
+        codes = np.array([_code(*pair) for pair in zip(middle, grids, strict=True)])
+        is_lower = outcomes(codes) == at_low
+        below = np.where(is_lower, middle, below)
+        above = np.where(is_lower, above, middle)
+    found = np.array([_code(*pair) for pair in zip(below, grids, strict=True)])
+    boundary[own] = np.where(is_same, np.inf, found)
+    is_true_below[own] = at_low
+    return boundary, is_true_below
+
+
+def _number(code: float, grid: Array | None) -> int:
+    """Return the place of a code in its grid, or a whole number in the order of floats."""
+    if grid is not None:
+        return int(np.searchsorted(grid, code))
+    bits = int(np.float64(code).view(np.int64))
+    return bits if bits >= 0 else -(2**63) - bits
+
+
+def _code(number: int, grid: Array | None) -> float:
+    """Return the code of :func:`_number`."""
+    if grid is not None:
+        return float(grid[number])
+    bits = number if number >= 0 else -(2**63) - number
+    return float(np.int64(bits).view(np.float64))
