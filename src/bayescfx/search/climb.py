@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 
 import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.search.question import best_first
 from bayescfx.search.start import typical_rows
-from bayescfx.search.sweep_state import TUNING, SweepState
+from bayescfx.search.sweep_state import SweepState
 from bayescfx.space.neighbourhood import Moves, cumulative_moves, single_moves
 from bayescfx.space.repair import project
+
+
+@dataclass(frozen=True)
+class ClimbTuning:
+    """Numbers of climbs; evidence as for `SweepTuning`."""
+
+    data_starts: int = 128  # data rows among which a climb looks for starts ...
+    data_share: int = 8  # ... and at most one for so many spare rows
+    starts: int = 16
+    patience_with_steps: int = 2  # rounds without progress, for models with steps ...
+    patience: int = 1  # ... and others
+    values_with_steps: int = 10  # random values of a feature per round
+    values: int = 3
+    progress: float = 0.999  # a round must lower the miss below this share
+    slope_step: float = 0.02  # step of the difference quotients, in scales
+    shortest_power: float = -5.0  # steps along the slope: powers of two of a scale
+    end_power: float = 3.0
+
+
+TUNING = ClimbTuning()
 
 
 def is_too_far(state: SweepState, moves: Moves, value: float) -> bool:

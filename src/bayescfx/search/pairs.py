@@ -8,6 +8,7 @@ suits functions with steps, and it comes with a deviation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,39 @@ from scipy.special import expit
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.potentials import Intervals
 from bayescfx.search.objectives import Record
-from bayescfx.search.sweep_state import TUNING, SweepState
+from bayescfx.search.sweep_state import SweepState
 from bayescfx.space.effort import PREMIUM, clear_changes, effort
 from bayescfx.space.neighbourhood import Moves, crossings
 from bayescfx.space.region import Region
 from bayescfx.space.repair import between
+
+
+@dataclass(frozen=True)
+class PairsTuning:
+    """Numbers of the pairs; evidence as for `SweepTuning`."""
+
+    # Pairs of moves.
+    first_scale: float = 1.0 / 9.0  # variance of interactions, as a share of that of the gains
+    noise: float = 0.01  # variance of an interaction that the kernel does not explain
+    least_variance: float = 1e-4
+    least_prior: float = 1e-3
+    rounding: float = 1e-9  # no guess is surer than this share of the output
+    errors: int = 24  # at most so many known interactions per pair of blocks
+    chunk: int = 4096  # pairs per matrix operation
+    typical_cost: float = 0.7  # share of the cost to beat at which two rays are screened
+    shortlist: int = 6  # candidates per pair that is chosen
+    allowed_shortlist: int = 4  # the same before rules are checked
+    logistic: float = 1.7  # slope at which a logistic curve resembles the normal one
+
+    # Several moves at once.
+    prices: int = 24  # values of a unit of output that are tried
+    several: int = 12  # rows of several moves
+    crossings: int = 48  # rows between two moves on either side of the target, before a hit ...
+    later_crossings: int = 12  # ... and after one
+    beyond: float = 0.02  # of the wanted change, where the target has no middle
+
+
+TUNING = PairsTuning()
 
 
 class EffortParts(NamedTuple):

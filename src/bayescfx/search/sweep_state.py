@@ -47,39 +47,8 @@ class SweepTuning:
     later_pairs: int = 3  # around other rows than the query: one pair in so many of `batch`
     better: float = 0.01  # share by which answers must improve for another round
 
-    # Pairs of moves.
-    first_scale: float = 1.0 / 9.0  # variance of interactions, as a share of that of the gains
-    noise: float = 0.01  # variance of an interaction that the kernel does not explain
-    least_variance: float = 1e-4
-    least_prior: float = 1e-3
-    rounding: float = 1e-9  # no guess is surer than this share of the output
-    errors: int = 24  # at most so many known interactions per pair of blocks
-    chunk: int = 4096  # pairs per matrix operation
-    typical_cost: float = 0.7  # share of the cost to beat at which two rays are screened
-    shortlist: int = 6  # candidates per pair that is chosen
-    allowed_shortlist: int = 4  # the same before rules are checked
-    logistic: float = 1.7  # slope at which a logistic curve resembles the normal one
-
-    # Several moves at once.
-    prices: int = 24  # values of a unit of output that are tried
-    several: int = 12  # rows of several moves
-    crossings: int = 48  # rows between two moves on either side of the target, before a hit ...
-    later_crossings: int = 12  # ... and after one
-    beyond: float = 0.02  # of the wanted change, where the target has no middle
-
-    # Climbs towards far targets.
+    # Far targets.
     far: float = 0.25  # share of the way to the target that calls for a climb
-    data_starts: int = 128  # data rows among which a climb looks for starts ...
-    data_share: int = 8  # ... and at most one for so many spare rows
-    starts: int = 16
-    patience_with_steps: int = 2  # rounds without progress, for models with steps ...
-    patience: int = 1  # ... and others
-    values_with_steps: int = 10  # random values of a feature per round
-    values: int = 3
-    progress: float = 0.999  # a round must lower the miss below this share
-    slope_step: float = 0.02  # step of the difference quotients, in scales
-    shortest_power: float = -5.0  # steps along the slope: powers of two of a scale
-    end_power: float = 3.0
 
 
 TUNING = SweepTuning()
