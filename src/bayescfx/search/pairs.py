@@ -115,7 +115,9 @@ class Pairs:
         """Return the rows ``(k, d)`` of some pairs."""
         first = self.i[pairs]
         second = self.j[pairs]
-        return np.where(self._touched[second], self.moves.X[second], self.moves.X[first])
+        return np.asarray(
+            np.where(self._touched[second], self.moves.X[second], self.moves.X[first])
+        )
 
     def guess(self, pairs: Indices) -> tuple[Array, Array]:
         """Return mean and deviation ``(k,)`` of the expected outputs of some pairs."""
@@ -128,13 +130,19 @@ class Pairs:
     def screen(self, k: int, record: Record | None) -> Array:
         """Return at most `k` rows of pairs, one of each two rays, at costs that matter."""
         pairs, worth, bar = self._promising(record)
+        if not len(pairs):
+            return self.moves.X[:0]
         cost = self.cost[pairs]
         # Well on the way to the cost to beat, where the first hits are expected.
         typical = np.median(cost) if bar is None else TUNING.typical_cost * np.mean(bar)
+        away = np.abs(cost - typical)
         ray = self.moves.ray
-        lane = ray[self.i[pairs]] * (len(ray) + 1) + ray[self.j[pairs]]
-        order = np.lexsort((np.abs(cost - typical), lane))
-        first = order[np.flatnonzero(np.diff(lane[order], prepend=-1))]
+        n_rays = ray.max(initial=0) + 1
+        lane = ray[self.i[pairs]] * n_rays + ray[self.j[pairs]]
+        least = np.full(n_rays**2, np.inf)
+        np.minimum.at(least, lane, away)
+        first = np.flatnonzero(away == least[lane])
+        first = first[firsts(lane[first][:, None])]
         return self._take(pairs[first], worth[first], k)
 
     def choose(self, k: int, record: Record | None) -> Array:

@@ -50,21 +50,18 @@ class SweepTuning:
 
     # Single moves.
     few_values: int = 8  # values per feature around rows other than the query
-    least_values: int = 2
     single_moves: int = 200  # around a row, for all features together
     single_share: float = 0.35  # of the spare rows go into single moves
     finer: int = 2  # one move between two others for so many single moves or spare rows
 
     # Rows to look around next.
-    candidates: int = 128
     least_bases: int = 2
     later_pairs: int = 3  # around other rows than the query: one pair in so many of `batch`
+    few_changes: int = 2  # around answers with at most so many changes pairs are enough
     better: float = 0.02  # share by which answers must improve for another round
 
     # Climbs from rows of the data.
-    data_starts: int = 128  # data rows among which a climb looks for starts ...
-    data_share: int = 8  # ... and at most one for so many spare rows
-    progress: float = 0.999  # a step must lower the miss below this share
+    data_share: int = 8  # one data row for so many spare rows is tried as a start
 
     # Finishing.
     fractions: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
@@ -273,19 +270,20 @@ def _next_bases(state: SweepState) -> Indices:
 
     As positions in `state.X`; only rows that hit, once there are any.
     """
-    order = best_first(state.question, state.X, state.y)[: TUNING.candidates]
+    order = best_first(state.question, state.X, state.y)
     if state.record is not None:
         order = order[state.question.accepted(state.y[order])]
     changed = state.region.changes(state.X[order])
     first = firsts(changed)
     order = order[first[changed[first].any(axis=1)]]
     is_new = [key not in state.centres for key in row_keys(state.X[order])]
-    return order[np.array(is_new, dtype=bool)][: max(TUNING.least_bases, state.question.n)]
+    n = max(TUNING.least_bases, state.question.n)
+    return np.asarray(order[np.array(is_new, dtype=bool)][:n])
 
 
 def _find_starts(state: SweepState) -> Generator[Array, Array, list[int]]:
     """Evaluate rows of the data; return their positions in `state.X`, the best first."""
-    n = min(TUNING.data_starts, state.spare // TUNING.data_share)
+    n = state.spare // TUNING.data_share
     begin = len(state.y)
     yield from state.ask(typical_rows(state.region, n, state.question.rng), state.spare)
     order = best_first(state.question, state.X[begin:], state.y[begin:])
@@ -302,7 +300,7 @@ def _climb(state: SweepState, at: int) -> Generator[Array, Array, None]:
             return
         best = begin + int(order[0])
         before, after = misses(state.question.acceptance, state.y[[at, best]])
-        if after > TUNING.progress * before:
+        if after >= before:
             return
         at = best
 
@@ -335,7 +333,10 @@ def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
 
 
 def _search_around(state: SweepState, at: Indices) -> Generator[Array, Array, None]:
-    """Change single features of the rows at some positions, then pairs and several of them."""
+    """Change single features of the rows at some positions, then pairs of them.
+
+    Also several at once, except around answers with few changes.
+    """
     if not len(at) or state.spare <= 0:
         return
     bases = state.X[at]
@@ -347,10 +348,13 @@ def _search_around(state: SweepState, at: Indices) -> Generator[Array, Array, No
         return
     accepted = state.question.surrogate_acceptance
     rows = []
-    for moves, output in zip(parts, outputs.tolist(), strict=True):
+    n_changes = state.region.changes(bases).sum(axis=1)
+    for moves, output, n_changed in zip(parts, outputs.tolist(), n_changes, strict=True):
         moves = moves.distinct_gains()
         pairs = Pairs(state.region, moves, accepted, state.origin, output, state.cost_limit)
-        rows += [pairs.choose(each, state.record), pairs.several(state.record)]
+        rows.append(pairs.choose(each, state.record))
+        if state.record is None or n_changed > TUNING.few_changes:
+            rows.append(pairs.several(state.record))
     yield from _ask_pairs(state, rows)
 
 
@@ -364,7 +368,7 @@ def _ask_singles(
     """
     affordable = min(TUNING.single_share * state.spare / len(bases), state.n_singles)
     n_values = min(n_values, int(affordable / max(len(state.region.moving), 1)))
-    n_values = max(TUNING.least_values, n_values)
+    n_values = max(n_values, 2)  # one on either side
     parts = []
     for base in bases:
         parts.append(single_moves(state.region, base, n_values, state.values, limit))
