@@ -121,7 +121,7 @@ class Result:
         return float((self.hits - default.hits).mean()), cost, rows, self.cpu / default.cpu
 
 
-def _target(table: Problem, row: int, kind: str) -> cfx.Target:
+def _target(table: Problem, row: int, kind: str) -> Any:
     """Return the target of a row: more for outputs below the median, else less."""
     outputs = table.outputs
     output = float(outputs[row])
