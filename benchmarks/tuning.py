@@ -38,6 +38,7 @@ from benchmarks.reporting import show_table, write
 #: The tuning classes: a short name, the module that holds the object `TUNING`.
 CLASSES = {
     "sweep": "bayescfx.search.sweep",
+    "climb": "bayescfx.search.climb",
     "pairs": "bayescfx.search.pairs",
     "finish": "bayescfx.search.finish",
     "neighbourhood": "bayescfx.space.neighbourhood",

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from bayescfx.arrays import Array
 from bayescfx.data import Real
 from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
@@ -18,8 +16,6 @@ from bayescfx.search.sweep import (
     TUNING,
     SweepState,
     _ask_singles,
-    _climb,
-    _find_starts,
     _shorten_answers,
     _shorter_answers,
 )
@@ -137,55 +133,6 @@ def test_gains_are_measured_from_each_base_and_unscored_moves_left_out() -> None
     assert sum(len(moves.X) for moves in found) == len(X) - 1
     for base, moves in zip(bases, found, strict=True):
         np.testing.assert_allclose(moves.gain, (moves.X - base) @ SLOPES)
-
-
-# ── climbs ──
-
-
-def bowl(frame: pd.DataFrame) -> Any:
-    """Return 10 minus the squared distance from (1, 1, 1, 1): smooth, at most 10."""
-    return 10.0 - ((frame - 1.0) ** 2).sum(axis=1)
-
-
-def stairs(frame: pd.DataFrame) -> Any:
-    """Return the sum of all features, in steps of a quarter each."""
-    return np.floor(4.0 * frame).sum(axis=1)
-
-
-def climbed(f: Any, target: float, space: Space | None = None) -> tuple[SweepState, list[Array]]:
-    """Return the state after a climb from the query, and the rows of its calls."""
-    question = asked(space or Space(UNIT), at_least(target), f=f, rows=0, budget=2000)
-    state = state_of(question)
-    _, calls = run_step(question, _climb(state, 0))
-    return state, calls
-
-
-@pytest.mark.parametrize(("f", "target"), [(bowl, 9.99), (stairs, 16.0)])
-def test_a_climb_goes_on_to_a_far_target(f: Any, target: float) -> None:
-    state, _ = climbed(f, target)
-    assert state.record is not None
-
-
-def test_a_climb_stays_within_the_rules() -> None:
-    state, calls = climbed(bowl, 9.9, Space(UNIT).require("a + b <= 1.2"))
-    X = np.vstack(calls)
-    assert state.region.contains(X).all()
-    assert state.record is None  # at most 10 - 2 * 0.4 ** 2
-    assert state.y.max() > 9.5
-
-
-def test_a_climb_ends_where_nothing_helps() -> None:
-    state, calls = climbed(lambda frame: 0.0 * frame["a"], 1.0)
-    assert state.record is None
-    assert len(calls) == 2  # single moves, then pairs
-
-
-def test_starts_are_rows_of_the_data_the_best_first() -> None:
-    state = state_of(asked(Space(UNIT), at_least(7.0), rows=0, budget=800))
-    spare = state.spare
-    starts, _ = run_step(state.question, _find_starts(state))
-    assert len(starts) == spare // TUNING.data_share
-    assert (np.diff(state.y[starts]) <= 0.0).all()
 
 
 # ── shorter answers ──

@@ -3,9 +3,9 @@
 Around a row, at first the query, every feature is changed alone over its values. Then pairs of
 these changes are tried: one of each two directions, then those expected to reach the target at the
 lowest cost. Then several changes at once, as if effects added up. The same is repeated around the
-best rows found, with fewer values. Where that does not reach the target, the search climbs from
-rows of the data. At the end each change of the answers is shortened. Every evaluated row may be an
-answer. That takes about ten model calls of one or two hundred rows each.
+best rows found, with fewer values. Targets that are too far for this are climbed to. At the end
+each change of the answers is shortened. Every evaluated row may be an answer. That takes about ten
+model calls of one or two hundred rows each.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
+from bayescfx.search.climb import climb, is_too_far, remaining_way
 from bayescfx.search.finish import finish, shorter_rows
 from bayescfx.search.objectives import Record
 from bayescfx.search.pairs import Pairs
 from bayescfx.search.question import Ending, Question, Rounds, best_first, misses
-from bayescfx.search.start import fresh_rows, typical_rows
+from bayescfx.search.start import fresh_rows
 from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import (
     Moves,
@@ -60,8 +61,7 @@ class SweepTuning:
     few_changes: int = 2  # around answers with at most so many changes pairs are enough
     better: float = 0.02  # share by which answers must improve for another round
 
-    # Climbs from rows of the data.
-    data_share: int = 8  # one data row for so many spare rows is tried as a start
+    far: float = 0.25  # share of the way to the target that calls for a climb at once
 
     # Finishing.
     fractions: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
@@ -161,6 +161,10 @@ class SweepState:
         The query's output on the surrogate's scale.
     values : dict of int to array
         The values of each feature on a line, sorted.
+    starts : list of arrays of shape (d,), or None
+        Where further climbs start; None before the first climb.
+    has_steps : bool
+        Whether longer changes were seen that do exactly the same as shorter ones.
     n_values, few_values, n_singles, batch : int
         How many values of a feature are tried around the query and around other rows, how many
         single moves around one row, and how many pairs in one call.
@@ -183,6 +187,8 @@ class SweepState:
         self.n_singles = round(TUNING.single_moves * root)
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
         self.values = line_values(self.region, self.n_values)
+        self.starts: list[Array] | None = None
+        self.has_steps = False
         self.is_cut = False
         self.centres: set[bytes] = set()
         self.shortened: set[bytes] = set()
@@ -249,20 +255,27 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
     """Search around the query and the best rows while that helps, then finish the answers."""
     if state.spare > 0:
         yield from _search_around_query(state)
-    starts: list[int] | None = None
+    is_first = True
     while state.spare > 0 and not state.is_satisfied:
         before = state.standing
-        yield from _search_around(state, _next_bases(state))
-        if state.is_better_than(before):
-            continue
-        if state.record is not None:
+        yield from _search_on(state, is_first=is_first)
+        is_stuck = state.record is not None or not (is_first or state.starts)
+        is_first = False
+        if is_stuck and not state.is_better_than(before):
             break
-        if starts is None:
-            starts = yield from _find_starts(state)
-        if not starts:
-            break
-        yield from _climb(state, starts.pop(0))
     yield from _shorten_answers(state)
+
+
+def _search_on(state: SweepState, *, is_first: bool) -> Generator[Array, Array, None]:
+    """Climb while nothing hits, and search around the best rows; one round.
+
+    In the first round only targets that are far away are climbed to. Where the model has no steps,
+    climbs lead on better than the surroundings of a row, as long as there are starts.
+    """
+    if state.record is None and not (is_first and remaining_way(state) <= TUNING.far):
+        yield from climb(state)
+    if state.record is not None or state.has_steps or not state.starts:
+        yield from _search_around(state, _next_bases(state))
 
 
 def _next_bases(state: SweepState) -> Indices:
@@ -281,40 +294,19 @@ def _next_bases(state: SweepState) -> Indices:
     return np.asarray(order[np.array(is_new, dtype=bool)][:n])
 
 
-def _find_starts(state: SweepState) -> Generator[Array, Array, list[int]]:
-    """Evaluate rows of the data; return their positions in `state.X`, the best first."""
-    n = state.spare // TUNING.data_share
-    begin = len(state.y)
-    yield from state.ask(typical_rows(state.region, n, state.question.rng), state.spare)
-    order = best_first(state.question, state.X[begin:], state.y[begin:])
-    return [begin + int(at) for at in order]
-
-
-def _climb(state: SweepState, at: int) -> Generator[Array, Array, None]:
-    """Search around the row at a position, then around the best row found, while it gets nearer."""
-    while state.record is None and state.spare > 0:
-        begin = len(state.y)
-        yield from _search_around(state, np.array([at]))
-        order = best_first(state.question, state.X[begin:], state.y[begin:])
-        if not len(order):
-            return
-        best = begin + int(order[0])
-        before, after = misses(state.question.acceptance, state.y[[at, best]])
-        if after >= before:
-            return
-        at = best
-
-
 def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
     """Change single features of the query, then pairs of them, thoroughly.
 
-    A first set of pairs has one of each two directions; a second one is expected to hit.
+    A first set of pairs has one of each two directions; a second one is expected to hit. The second
+    is left out where the target is too far for pairs.
     """
     region = state.region
     # No limit of the cost: around the query the same rows every time, since they may be known.
     query = np.array([state.origin])
     [moves] = yield from _ask_singles(state, [region.query], query, state.n_values, np.inf)
-    if moves.has_steps:  # it matters where the steps are
+    state.has_steps = moves.has_steps
+    is_far = is_too_far(state, moves, state.origin)
+    if state.has_steps and not is_far:  # it matters where the steps are
         most = min(state.n_singles, state.spare) // TUNING.finer
         finer = finer_moves(region, moves, state.values, state.cost_limit, most)
         y = yield from state.ask(finer.X, state.spare)
@@ -328,7 +320,7 @@ def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
         rows = [pairs.screen(most, state.record), pairs.several(state.record)]
         yield from _ask_pairs(state, rows)
     most = min(state.batch, state.spare)
-    if most > 0:
+    if most > 0 and not (is_far and state.record is None):
         yield from _ask_pairs(state, [pairs.choose(most, state.record)])
 
 
@@ -350,6 +342,7 @@ def _search_around(state: SweepState, at: Indices) -> Generator[Array, Array, No
     rows = []
     n_changes = state.region.changes(bases).sum(axis=1)
     for moves, output, n_changed in zip(parts, outputs.tolist(), n_changes, strict=True):
+        state.has_steps |= moves.has_steps
         moves = moves.distinct_gains()
         pairs = Pairs(state.region, moves, accepted, state.origin, output, state.cost_limit)
         rows.append(pairs.choose(each, state.record))
