@@ -14,10 +14,10 @@ from tests.structure import Source, measure_source
 
 # What holds today; tighten it when a figure falls. The aims are in brackets.
 LIMITS = {  # functions, modules, frames
-    "sweep": (360, 50, 23),  # (180, 35, 14)
+    "sweep": (334, 49, 22),  # (180, 35, 14)
     "bayes-cfx": (446, 62, 25),  # (250, 45, 17)
-    "command line": (548, 85, 25),  # (320, -, -)
-    "page": (600, 88, 25),  # (400, -, -)
+    "command line": (522, 84, 25),  # (320, -, -)
+    "page": (574, 87, 25),  # (400, -, -)
 }
 MOST_BRANCHES = 3.35  # per function (3.2)
 MOST_PACKED = 0.01  # share of assignments (0.03)

@@ -8,14 +8,11 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.potentials import at_least
-from bayescfx.search.climb import climb, is_too_far, remaining_way
+from bayescfx.search.climb import climb, remaining_way
 from bayescfx.search.sweep import SweepState
-from bayescfx.space.neighbourhood import single_moves
 from bayescfx.space.space import Space
 from tests.search.questions import UNIT, asked
 from tests.search.steps import run_step
-
-SLOPES = np.array([1.0, 2.0, 3.0, 0.0])
 
 
 def bowl(frame: pd.DataFrame) -> Any:
@@ -31,15 +28,6 @@ def stairs(frame: pd.DataFrame) -> Any:
 def state_for(f: Any, target: float, space: Space | None = None) -> SweepState:
     question = asked(space or Space(UNIT), at_least(target), f=f, rows=0, budget=2000)
     return SweepState(question, 24, 200)
-
-
-def test_a_target_is_too_far_if_all_moves_together_miss_it() -> None:
-    question = asked(Space(UNIT), at_least(5.9), rows=0, budget=500)
-    state = SweepState(question, 24, 200)
-    moves = single_moves(state.region, state.region.query, 8, state.values)
-    moves = moves._replace(gain=(moves.X - state.region.query) @ SLOPES)
-    assert not is_too_far(state, moves, 3.0)  # at most 6
-    assert is_too_far(state, moves.take(moves.block < 2), 3.0)  # without c at most 4.5
 
 
 def test_a_smooth_model_is_climbed_along_its_slope() -> None:

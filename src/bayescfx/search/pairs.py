@@ -22,17 +22,28 @@ from bayescfx.space.repair import between
 
 @dataclass(frozen=True)
 class PairsTuning:
-    """Numbers of the pairs."""
+    """Numbers of the pairs.
 
-    interaction: float = 1.0 / 9.0  # variance of interactions, as a share of that of the gains
+    Beside each is what half and double of it change, in per cent of cost / of rows
+    (`python -m benchmarks.tuning`, 140 questions, 2026-11-18). What *none* of them changes was
+    measured before other rules of the sweep were removed.
+    """
+
+    # Variance of interactions, as a share of that of the gains; half 0 / -0.1, double -0.2 / -0.1.
+    interaction: float = 1.0 / 9.0
     rounding: float = 1e-9  # no guess is surer than this share of the output (numerical)
-    typical_cost: float = 0.7  # share of the cost to beat at which two rays are screened
-    compared: int = 4096  # at most so many pairs are compared with several answers (memory)
-    logistic: float = 1.7  # slope at which a logistic curve resembles the normal one
-    prices: int = 24  # values of a unit of output that are tried
-    several: int = 12  # rows of several moves
-    crossings: int = 24  # rows between two moves on either side of the target
-    beyond: float = 0.02  # of the wanted change, where the target has no middle
+    # Share of the cost to beat at which two rays are screened; 0 / +0.1, 0 / +0.3. The median cost
+    # of all pairs instead costs +0.5.
+    typical_cost: float = 0.7
+    # At most so many pairs are compared with several answers (memory); +0.2 / -0.3, 0 / +0.4.
+    compared: int = 4096
+    # Slope at which a logistic curve resembles the normal one; half +1.5 / -0.8, double -0.2 / 0.
+    logistic: float = 1.7
+    prices: int = 24  # values of a unit of output that are tried; +0.1 / +0.7, -0.1 / -0.4
+    several: int = 12  # rows of several moves; -0.1 / 0, -0.1 / 0; none +0.8 / -0.6
+    # Rows between two moves on either side of the target; half and double 0 / 0, none -0.1 / +1.9.
+    crossings: int = 24
+    beyond: float = 0.02  # of the wanted change, where the target has no middle; 0 / -0.3, 0 / -0.2
 
 
 TUNING = PairsTuning()

@@ -19,7 +19,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
-from bayescfx.search.climb import climb, is_too_far, remaining_way
+from bayescfx.search.climb import climb, remaining_way
 from bayescfx.search.finish import finish, shorter_rows
 from bayescfx.search.objectives import Record
 from bayescfx.search.pairs import Pairs
@@ -39,33 +39,45 @@ from bayescfx.space.sampling import nothing_found
 
 @dataclass(frozen=True)
 class SweepTuning:
-    """Numbers of the sweep."""
+    """Numbers of the sweep.
 
-    # Budget.
-    usual_budget: int = 2000  # rows for which `values` and `batch` of `Sweep` are meant
+    Beside each is what half and double of it change, in per cent of cost / of rows, with 2,000 rows
+    (`python -m benchmarks.tuning`, 140 questions, 2026-11-18); 0 / 0 is no change of any answer.
+    """
+
+    # Budget. Growth is not measured: it begins beyond 2,000 rows.
+    usual_budget: int = 2000  # rows for which `values` and `batch` are meant; half +0.3 / +35
     most_growth: float = 10.0  # budgets beyond so many times as much change nothing any more
-    listed: int = 500  # regions with at most so many points are evaluated completely
-    known_rows: int = 400  # of earlier rows at most so many are looked at, the best
-    kept_of_hits: int = 10  # one row in so many is kept to finish answers ...
-    kept_of_misses: int = 4  # ... or, while nothing hits, for another search
+    listed: int = 500  # regions with at most so many points are evaluated completely; 0 / 0
+    known_rows: int = 400  # of earlier rows at most so many are looked at, the best; 0 / 0
+    # One row in so many is kept to finish answers; half +0.4 / -0.8, double +0.3 / +0.1 ...
+    kept_of_hits: int = 10
+    kept_of_misses: int = 4  # ... or, while nothing hits, for another search; half 0 / 0
 
     # Single moves.
-    few_values: int = 8  # values per feature around rows other than the query
-    single_moves: int = 200  # around a row, for all features together
-    single_share: float = 0.35  # of the spare rows go into single moves
-    finer: int = 2  # one move between two others for so many single moves or spare rows
+    # Values per feature around rows other than the query; half +1.7 / -7, double +0.8 / +10.
+    few_values: int = 8
+    # Around a row, for all features together; half +3.8 / -8, double +0.2 / +2.7.
+    single_moves: int = 200
+    single_share: float = 0.35  # of the spare rows; half +1.4 / -1.3, double +0.2 / +0.1
+    # One move between two others for so many of these; half -0.1 / +2.8, double +0.8 / -2.8.
+    finer: int = 2
 
     # Rows to look around next.
-    least_bases: int = 2
-    later_pairs: int = 3  # around other rows than the query: one pair in so many of `batch`
-    few_changes: int = 2  # around answers with at most so many changes pairs are enough
-    better: float = 0.02  # share by which answers must improve for another round
+    least_bases: int = 2  # half +0.1 / -8 (+1.3 on tables kept apart), double +0.8 / +9
+    # One pair in so many of `batch` around other rows; half 0 / +3.7, double +0.2 / -4.7.
+    later_pairs: int = 3
+    # Pairs are enough around answers with at most so many changes; half 0 / +0.1, double 0 / -0.1.
+    few_changes: int = 2
+    better: float = 0.02  # share by which answers must improve; half +0.1 / +4, double +0.1 / -5
+    # Share of the way to the target that calls for a climb at once. Not reached by the questions
+    # of benchmarks.tuning; see `ClimbTuning`.
+    far: float = 0.25
 
-    far: float = 0.25  # share of the way to the target that calls for a climb at once
-
-    # Finishing.
+    # Finishing: shares of an unknown part of a change, and the share below which a round must lower
+    # the total cost of the answers. Every other fraction +0.6 / -2.3; `shorter` double +0.1 / +2.8.
     fractions: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
-    shorter: float = 0.998  # a round must lower the total cost of the answers below this share
+    shorter: float = 0.998
 
 
 TUNING = SweepTuning()
@@ -297,16 +309,14 @@ def _next_bases(state: SweepState) -> Indices:
 def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
     """Change single features of the query, then pairs of them, thoroughly.
 
-    A first set of pairs has one of each two directions; a second one is expected to hit. The second
-    is left out where the target is too far for pairs.
+    A first set of pairs has one of each two directions; a second one is expected to hit.
     """
     region = state.region
     # No limit of the cost: around the query the same rows every time, since they may be known.
     query = np.array([state.origin])
     [moves] = yield from _ask_singles(state, [region.query], query, state.n_values, np.inf)
     state.has_steps = moves.has_steps
-    is_far = is_too_far(state, moves, state.origin)
-    if state.has_steps and not is_far:  # it matters where the steps are
+    if state.has_steps:  # it matters where the steps are
         most = min(state.n_singles, state.spare) // TUNING.finer
         finer = finer_moves(region, moves, state.values, state.cost_limit, most)
         y = yield from state.ask(finer.X, state.spare)
@@ -320,7 +330,7 @@ def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
         rows = [pairs.screen(most, state.record), pairs.several(state.record)]
         yield from _ask_pairs(state, rows)
     most = min(state.batch, state.spare)
-    if most > 0 and not (is_far and state.record is None):
+    if most > 0:
         yield from _ask_pairs(state, [pairs.choose(most, state.record)])
 
 
