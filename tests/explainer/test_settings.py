@@ -113,8 +113,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "method name": (
         ValueError,
-        "`method` must be one of 'auto', 'bayes-cfx', 'sweep', 'bayes', 'random', 'lbfgsb', "
-        "'gradient'; got 'bayes_cfx'. Did you mean 'bayes-cfx'?",
+        "`method` must be one of 'auto', 'bayes-cfx', 'sweep', 'exact', 'bayes', 'random', "
+        "'lbfgsb', 'gradient'; got 'bayes_cfx'. Did you mean 'bayes-cfx'?",
         {"method": "bayes_cfx"},
     ),
     "method class": (
@@ -129,8 +129,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "target": (
         cfx.TargetError,
-        "`target` must be a number, a target such as cfx.reach(150), or a potential with "
-        "`value` and `slope`; got 'up'.",
+        "the target must be like '>= 150', '<= 0.3', '>= +20%' (at least 20 % more), '+20%', "
+        "'-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'; got 'up'.",
         {"target": "up"},
     ),
     "missing column": (
@@ -276,7 +276,7 @@ def test_what_is_wrong_with_many_queries_is_said(
     ("queries", "target", "message"),
     [
         ([ZERO, {"a": 1.0}], 1.0, "`query` must have every column"),
-        ([ZERO, ZERO], [1.0, "up"], "`target` must be a number"),
+        ([ZERO, ZERO], [1.0, "up"], "the target must be like"),
         ([ZERO, {**ZERO, "a": 0.95}], 1.0, "no feature may move for this query"),
     ],
 )

@@ -170,7 +170,7 @@ def test_a_change_that_keeps_a_rule_is_needed() -> None:
 def test_own_answers_are_assessed_as_they_claim(space: cfx.Space) -> None:
     answer = cfx.explain(model, QUERY, space, cfx.at_most(310), n=3, rng=0)
     found = cfx.assess(model, QUERY, answer.rows, space, cfx.at_most(310))
-    np.testing.assert_allclose(found["distance"], [c.cost for c in answer.counterfactuals])
+    np.testing.assert_allclose(found["distance"], [c.distance for c in answer.counterfactuals])
     assert found["output"].tolist() == [c.output for c in answer.counterfactuals]
     assert found["hit"].all()
     assert (found["broken"] == "").all()

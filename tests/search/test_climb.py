@@ -8,14 +8,11 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.potentials import at_least
-from bayescfx.search.climb import climb, is_too_far
-from bayescfx.search.sweep_state import SweepState
-from bayescfx.space.neighbourhood import single_moves
+from bayescfx.search.climb import climb, remaining_way
+from bayescfx.search.sweep import SweepState
 from bayescfx.space.space import Space
 from tests.search.questions import UNIT, asked
 from tests.search.steps import run_step
-
-SLOPES = np.array([1.0, 2.0, 3.0, 0.0])
 
 
 def bowl(frame: pd.DataFrame) -> Any:
@@ -33,19 +30,10 @@ def state_for(f: Any, target: float, space: Space | None = None) -> SweepState:
     return SweepState(question, 24, 200)
 
 
-def test_a_target_is_too_far_if_all_moves_together_miss_it() -> None:
-    question = asked(Space(UNIT), at_least(5.9), rows=0, budget=500)
-    state = SweepState(question, 24, 200)
-    moves = single_moves(state.region, state.region.query, 8, state.values)
-    moves = moves._replace(gain=(moves.X - state.region.query) @ SLOPES)
-    assert not is_too_far(state, moves, 3.0)  # at most 6
-    assert is_too_far(state, moves.take(moves.block < 2), 3.0)  # without c at most 4.5
-
-
 def test_a_smooth_model_is_climbed_along_its_slope() -> None:
     state = state_for(bowl, 9.99)
     run_step(state.question, climb(state))
-    assert state.is_reached
+    assert state.record is not None
     assert state.starts is not None  # of further climbs
 
 
@@ -53,7 +41,7 @@ def test_a_model_with_steps_is_climbed_feature_by_feature() -> None:
     state = state_for(stairs, 16.0)  # every feature at its upper limit
     state.has_steps = True
     run_step(state.question, climb(state))
-    assert state.is_reached
+    assert state.record is not None
 
 
 def test_a_climb_stays_within_the_rules() -> None:
@@ -62,7 +50,7 @@ def test_a_climb_stays_within_the_rules() -> None:
     _, calls = run_step(state.question, climb(state))
     X = np.vstack(calls)
     assert state.region.contains(X).all()
-    assert not state.is_reached  # at most 10 - 2 * 0.4 ** 2
+    assert state.record is None  # at most 10 - 2 * 0.4 ** 2
     assert state.y.max() > 9.5
 
 
@@ -77,3 +65,12 @@ def test_starts_are_used_up_one_by_one() -> None:
     state.starts.clear()
     _, calls = run_step(state.question, climb(state))
     assert not calls
+
+
+def test_the_remaining_way_shrinks_from_the_query_to_the_target() -> None:
+    state = SweepState(asked(Space(UNIT), at_least(4.5), rows=0), 24, 200)
+    assert remaining_way(state) == 1.0
+    run_step(state.question, state.ask(np.array([[0.5, 0.9, 0.5, 0.5]]), 10))  # 3.8
+    assert 0.3 < remaining_way(state) < 0.6
+    run_step(state.question, state.ask(np.array([[0.5, 0.9, 0.9, 0.5]]), 10))  # 5.0
+    assert remaining_way(state) == 0.0

@@ -18,21 +18,17 @@ from bayescfx.potentials.targets import Target
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.finish import (
     finish,
-    finish_sweep,
     halve,
-    shorter_answers,
     shorter_rows,
 )
 from bayescfx.search.objectives import FlatBoxes
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct, needless
 from bayescfx.search.start import single_changes
-from bayescfx.search.sweep_state import SweepState
 from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle, take_back
 from bayescfx.space.space import Space
 from tests.search.questions import drive
-from tests.search.steps import run_step
 
 
 def ask(
@@ -292,14 +288,6 @@ CUBE = Space({name: Real(0, 1) for name in "abc"})
 START = dict.fromkeys("abc", 0.0)
 
 
-def swept(f: Any, target: Target, X: Any, *, space: Space = CUBE, n: int = 1) -> SweepState:
-    """Return a sweep that knows some rows."""
-    question = ask(f, space, START, target, budget=500, n=n)
-    state = SweepState(question, 24, 200)
-    run_step(question, state.ask(np.array(X), 500))
-    return state
-
-
 def test_a_change_is_shortened_up_to_the_longest_miss() -> None:
     region = CUBE.around(START)
     x = np.array([0.8, 0.4, 0.0])
@@ -333,39 +321,3 @@ def test_rules_limit_how_short_a_change_may_be_without_a_model_row() -> None:
     first, _ = shorter_rows(region, x[None][:0], np.empty(0, dtype=bool), x, fractions)
     assert len(first) == 8
     assert (first[:, 0] >= 0.6).all()
-
-
-def test_each_answer_is_shortened_once() -> None:
-    state = swept(lambda r: r["a"] + r["b"], at_least(0.9), [[0.9, 0.5, 0.0]])
-    record = state.record()
-    assert record is not None
-    rows = shorter_answers(state, record)
-    assert len(rows)
-    assert (np.diff(effort(state.region, rows)) >= 0.0).all()
-    assert not len(shorter_answers(state, record))
-
-
-def test_a_sweep_is_finished_without_needless_changes_and_nearly_as_short_as_can_be() -> None:
-    """A step in a, another in b, nothing in c."""
-
-    def steps(r: Any) -> Any:
-        return 1.0 * (r["a"] > 0.3) + 1.0 * (r["b"] > 0.6)
-
-    state = swept(steps, at_least(2), [[0.9, 0.9, 0.7], [0.9, 0.0, 0.0], [0.0, 0.9, 0.0]])
-    state.has_steps = True
-    run_step(state.question, finish_sweep(state))
-    record = state.record()
-    assert record is not None
-    [best] = record.answers
-    assert best[2] == 0.0
-    # No change can be shortened by an eighth.
-    assert 7 / 8 * best[0] <= 0.3 < best[0]
-    assert 7 / 8 * best[1] <= 0.6 < best[1]
-
-
-def test_several_answers_of_a_sweep_are_settled() -> None:
-    state = swept(lambda r: r.max(axis=1), at_least(0.5), [[0.9, 0.9, 0.0], [0.0, 0.9, 0.8]], n=3)
-    run_step(state.question, finish_sweep(state))
-    X = answers(state.question)
-    assert len(X) == 3
-    assert (state.region.changes(X).sum(axis=1) == 1).all()

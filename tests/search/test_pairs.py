@@ -9,10 +9,13 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.search.objectives import Record
 from bayescfx.search.pairs import Pairs, chance
 from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import line_values, single_moves
 from tests.space.test_neighbourhood import table
+
+ABOVE = ((7.0, np.inf),)  # accepted outputs
 
 
 @pytest.mark.parametrize("norm", [0, 1, 2])
@@ -20,7 +23,7 @@ def test_the_cost_of_a_pair_is_the_effort_of_its_row(norm: int) -> None:
     X = table()
     region = cfx.Space.from_data(X).cost(norm=norm).around(X.iloc[3])
     moves = single_moves(region, region.query, 8, line_values(region, 8))
-    pairs = Pairs(region, moves._replace(gain=np.ones(len(moves.X))), 0.0, 0.0)
+    pairs = Pairs(region, moves._replace(gain=np.ones(len(moves.X))), ABOVE, 0.0, 0.0)
     rows = pairs.rows(np.arange(len(pairs.i)))
     np.testing.assert_allclose(pairs.cost, effort(region, rows), rtol=1e-12)
     assert (region.changes(rows).sum(axis=1) == 2).all()
@@ -31,7 +34,7 @@ def some_pairs() -> tuple[Any, Pairs, Any]:
     region = cfx.Space.from_data(X).around(X.iloc[3])
     moves = single_moves(region, region.query, 16, line_values(region, 16))
     gain = np.random.default_rng(1).normal(size=len(moves.X))
-    return region, Pairs(region, moves._replace(gain=gain), 5.0, 5.0), gain
+    return region, Pairs(region, moves._replace(gain=gain), ABOVE, 5.0, 5.0), gain
 
 
 def test_the_first_guess_is_the_sum() -> None:
@@ -40,53 +43,45 @@ def test_the_first_guess_is_the_sum() -> None:
     np.testing.assert_allclose(pairs.guess(every)[0], 5.0 + gain[pairs.i] + gain[pairs.j])
 
 
-def test_interactions_are_a_gaussian_process_with_the_brownian_sheet() -> None:
+def test_the_deviation_is_that_of_a_brownian_sheet() -> None:
     _, pairs, gain = some_pairs()
-    moves = pairs.moves
-    mine = np.flatnonzero((moves.block[pairs.i] == 0) & (moves.block[pairs.j] == 3))
-    rng = np.random.default_rng(2)
-    seen = rng.choice(mine, 6, replace=False)
-    error = rng.normal(size=6)
-    pairs.is_open[seen] = False
-    pairs.learn(seen, 5.0 + gain[pairs.i[seen]] + gain[pairs.j[seen]] + error, np.inf)
-    rest = mine[pairs.is_open[mine]]
-
-    def sheet(a: int, b: int) -> float:  # one entry at a time, from the definition
-        out = 1.0
-        for of in (pairs.i, pairs.j):
-            one, two = of[a], of[b]
-            same = moves.ray[one] == moves.ray[two]
-            out *= min(moves.place[one], moves.place[two]) if same else 0.0
-        return out
-
-    K = np.array([[sheet(a, b) for b in seen] for a in seen]) + 0.01 * np.eye(6)
-    k = np.array([[sheet(a, b) for b in seen] for a in rest])
-    mean, std = pairs.guess(rest)
-    excess = mean - 5.0 - gain[pairs.i[rest]] - gain[pairs.j[rest]]
-    np.testing.assert_allclose(excess, k @ np.linalg.inv(K) @ error, atol=1e-10)
-    prior = np.array([sheet(a, a) for a in rest])
-    variance = np.maximum(prior - np.einsum("ab,bc,ac->a", k, np.linalg.inv(K), k), 1e-4)
-    share = [max(sheet(a, a), 1e-3) for a in seen]
-    np.testing.assert_allclose(std**2, np.mean(error**2 / share) * variance, rtol=1e-6)
+    place = pairs.moves.place
+    _, std = pairs.guess(np.arange(len(pairs.i)))
+    sheet = np.sqrt(place[pairs.i] * place[pairs.j])
+    np.testing.assert_allclose(std, np.std(gain) / 3.0 * sheet, rtol=1e-6)
 
 
-def test_other_blocks_learn_nothing_but_the_scale() -> None:
+def test_of_each_two_rays_one_pair_is_screened() -> None:
+    region, pairs, _ = some_pairs()
+    ray = pairs.moves.ray
+    lanes = np.unique(np.stack([ray[pairs.i], ray[pairs.j]]), axis=1).shape[1]
+    rows = pairs.screen(10_000, None)
+    assert len(rows) == lanes
+    assert (~pairs.is_open).sum() == lanes
+    assert (region.changes(rows).sum(axis=1) == 2).all()
+    assert len(pairs.screen(3, None)) == 3
+
+
+def test_pairs_are_chosen_by_their_expected_saving_and_each_once() -> None:
     _, pairs, _ = some_pairs()
-    moves = pairs.moves
-    mine = (moves.block[pairs.i] == 0) & (moves.block[pairs.j] == 3)
-    before = pairs.guess(np.flatnonzero(~mine))[0]
-    seen = np.flatnonzero(mine)[:5]
-    pairs.learn(seen, np.full(5, 100.0), np.inf)
-    np.testing.assert_array_equal(pairs.guess(np.flatnonzero(~mine))[0], before)
+    rows = pairs.choose(20, None)
+    closed = np.flatnonzero(~pairs.is_open)
+    assert len(closed) == 20
+    mean, std = pairs.guess(np.arange(len(pairs.i)))
+    worth = chance(pairs.accepted, mean, std) / pairs.cost
+    assert worth[closed].min() >= np.delete(worth, closed).max() * (1.0 - 1e-6)
+    assert not len(set(map(bytes, rows)) & set(map(bytes, pairs.choose(20, None))))
 
 
-def test_a_failed_row_changes_no_guess() -> None:
-    _, pairs, _ = some_pairs()
-    every = np.arange(len(pairs.i))
-    before = pairs.guess(every)
-    pairs.learn(np.arange(4), np.full(4, np.nan), np.inf)
-    for old, new in zip(before, pairs.guess(every), strict=True):
-        np.testing.assert_array_equal(old, new)
+@pytest.mark.parametrize("n", [1, 2])
+def test_pairs_that_cost_more_than_the_answers_are_left_out(n: int) -> None:
+    region, pairs, _ = some_pairs()
+    every = pairs.rows(np.arange(len(pairs.i)))
+    hits = every[np.argsort(pairs.cost, kind="stable")[[200, 500]]]
+    record = Record(region, hits, n)
+    rows = pairs.choose(10_000, record)
+    assert len(rows)
+    assert (effort(region, rows) < record.beat(rows)).all()
 
 
 def test_chance_is_large_inside_small_outside_and_never_lost_in_rounding() -> None:
@@ -105,7 +100,7 @@ def test_several_moves_at_once_are_the_cheapest_if_effects_add_up() -> None:
     region = cfx.Space.from_data(X).cost(weight=0).around(X.iloc[0])
     moves = single_moves(region, region.query, 32, line_values(region, 32))
     gain = (moves.X - region.query) @ slopes
-    pairs = Pairs(region, moves._replace(gain=gain), 0.0, 0.0)
+    pairs = Pairs(region, moves._replace(gain=gain), ABOVE, 0.0, 0.0)
     room = np.where(slopes > 0.0, region.high, region.low) - region.query
     most = float((room * slopes).sum())
     for aim in (0.2 * most, 0.5 * most, 0.8 * most):

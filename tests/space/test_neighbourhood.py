@@ -21,7 +21,6 @@ from bayescfx.space.neighbourhood import (
     single_moves,
     spread_values,
     step_values,
-    trade,
 )
 from bayescfx.space.region import Region
 
@@ -216,16 +215,6 @@ def test_only_a_share_of_a_change_is_left() -> None:
     x = np.array([0.9, 0.1, 0.7])
     rows = shorten(region, x, [0, 1], np.array([0.0, 0.25, 1.0]))
     np.testing.assert_allclose(rows, [[0.5, 0.5, 0.7], [0.6, 0.4, 0.7], [0.9, 0.1, 0.7]])
-
-
-def test_the_cost_of_two_changes_is_shared_otherwise_and_less_in_all() -> None:
-    region = cfx.Space({name: cfx.Real(0, 1) for name in "abc"}).around(dict.fromkeys("abc", 0.0))
-    x = np.array([0.5, 0.3, 0.0])
-    rows = trade(region, x[None])
-    assert len(rows)
-    assert (rows[:, 2] == 0.0).all()
-    assert (region.distance(rows) < region.distance(x[None])[0]).all()
-    assert (rows[:, 0] > 0.5).any()  # one change may grow
 
 
 def test_rows_to_settle_grow_with_the_changes_but_not_beyond_two_for_each() -> None:

@@ -146,8 +146,11 @@ def _answer(
     found = counterfactuals(question, X, y, lines)
     is_miss = not (question.already_met or question.reached)
     proof = _proof(question, is_miss)
-    is_open = is_miss and proof[0] != "out of reach"
-    verdict = _verdict(question, block.deadline) if is_open else None
+    is_proven = question.proof.conclusion == "out of reach"
+    verdict = _verdict(question, block.deadline) if is_miss and not is_proven else None
+    probability = 0.0 if is_proven else None
+    if verdict is not None:
+        probability = verdict.probability
     return Explanation(
         query=lines[0].row,
         output=question.output,
@@ -164,7 +167,7 @@ def _answer(
         space=block.space,
         layout=question.region.schema.layout,
         tolerance=question.tolerance,
-        probability_reachable=None if verdict is None else verdict.probability,
+        probability_reachable=probability,
         binding=_binding(block, question, verdict),
         method=", ".join(question.ran) or block.settings.method_name,
         seed=block.settings.seed,

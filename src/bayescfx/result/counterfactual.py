@@ -10,7 +10,7 @@ from bayescfx.data.tables import Row
 from bayescfx.result import wording
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Counterfactual:
     """One row that reaches the target, or comes closest to it.
 

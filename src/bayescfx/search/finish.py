@@ -17,35 +17,26 @@ from typing import TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Mask, firsts
-from bayescfx.search.objectives import Record
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
-from bayescfx.search.sweep_state import SweepState
-from bayescfx.space import neighbourhood
 from bayescfx.space.effort import effort
-from bayescfx.space.neighbourhood import (
-    crossings,
-    cumulative_moves,
-    exchange,
-    n_to_settle,
-    single_moves,
-    take_back,
-    trade,
-)
+from bayescfx.space.neighbourhood import exchange, n_to_settle, shorten, take_back
 from bayescfx.space.region import Region
 
 
 @dataclass(frozen=True)
 class FinishTuning:
-    """Numbers of the finisher; set by judgement, benchmark `make quality` (2026-11-18)."""
+    """Numbers of the finisher.
+
+    Evidence: `python -m benchmarks.tuning`, 140 questions, 2026-11-18. Half and double of each
+    change the cost of sweeps by at most 0.1 %; without `worthwhile` (double) they take 1.3 % more
+    rows and clearly more CPU. For Bayes-CFX set by judgement, benchmark `make quality`.
+    """
 
     worthwhile: float = 0.99  # a row must cost less than this share of the one it replaces
     halves: tuple[float, ...] = (0.5,)  # shares of an unknown part of a change, few rows
-    eighths: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)  # many rows
     shares_under_rules: int = 64  # shares whose rules are checked, which costs no model row
     same_share: float = 1e-6  # features of a block are changed by the same share
-    progress: float = 0.998  # a round must lower the total cost below this share
-    crossings: int = 24  # rows per exchanged change
 
 
 TUNING = FinishTuning()
@@ -165,7 +156,7 @@ def shorter_rows(
             line_misses = X[on_line][is_miss[on_line]]
             longest = _longest_share(region, line_misses, x, moved)
             shares = _allowed_shares(region, x, moved, longest, fractions)
-        found.append(neighbourhood.shorten(region, x, moved, shares))
+        found.append(shorten(region, x, moved, shares))
     return found
 
 
@@ -185,108 +176,7 @@ def _allowed_shares(
         return longest + (1.0 - longest) * np.array(fractions)
     n = TUNING.shares_under_rules
     fine = longest + (1.0 - longest) * np.arange(n) / n
-    rows = region.snap(neighbourhood.shorten(region, x, moved, fine))
+    rows = region.snap(shorten(region, x, moved, fine))
     allowed = fine[region.contains(rows)]
     evenly = np.linspace(0, len(allowed) - 1, min(len(allowed), len(fractions)))
     return np.asarray(allowed[evenly.astype(np.intp)])
-
-
-# ── many rows in few calls ──
-
-
-def finish_sweep(state: SweepState) -> Generator[Array, Array, None]:
-    """Shorten the answers of a sweep, exchange changes while that helps, settle several answers."""
-    question = state.question
-    state.shortened.clear()  # by now more is known about where changes begin to matter
-    yield from _shorten_answers(state)
-    goes_on = state.has_steps and state.is_reached and question.weight > 0.0
-    while goes_on:
-        before = state.standing()
-        yield from _exchange_changes(state)
-        yield from _shorten_answers(state)
-        goes_on = state.is_better_than(before)
-    if question.n > 1 and state.is_reached:
-        yield from finish(question, question.left, batch=state.batch)
-
-
-def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
-    """Take back or shorten each change of the answers while their cost falls.
-
-    Changes that can be shortened alone are shortened together in the next call.
-    """
-    before = np.inf
-    combined = state.X[:0]
-    while True:
-        record = state.record()
-        if record is None:
-            return
-        cost = float(record.cost[record.leaders].sum())
-        if cost > TUNING.progress * before:
-            return
-        shorter = shorter_answers(state, record)
-        if not len(shorter):
-            return
-        before = cost
-        X = np.vstack([combined, shorter])
-        # Of several answers each change is taken back at the end.
-        most = state.spare_when_settled if state.question.n > 1 else state.question.left
-        y = yield from state.ask(X, most)
-        combined = _combined(state.region, record, X[state.question.accepted(y)])
-
-
-def shorter_answers(state: SweepState, record: Record) -> Array:
-    """Return the answers with each of their changes taken back or shortened, each answer once.
-
-    The cheapest rows come first, in case the budget does not allow all.
-    """
-    region = state.region
-    is_miss = ~state.question.accepted(state.y)
-    rows = [state.X[:0]]
-    for x in record.answers:
-        if x.tobytes() not in state.shortened:
-            state.shortened.add(x.tobytes())
-            rows += shorter_rows(region, state.X, is_miss, x, TUNING.eighths)
-    X = region.snap(np.vstack(rows))
-    X = X[region.changes(X).any(axis=1)]
-    return np.asarray(X[np.argsort(effort(region, X), kind="stable")])
-
-
-def _combined(region: Region, record: Record, hits: Array) -> Array:
-    """Return the answers with more and more of the changes that hit ``(n, d)`` alone."""
-    cost = effort(region, hits)
-    order = np.argsort(cost, kind="stable")
-    hits = hits[order]
-    cost = cost[order]
-    rows = [record.X[:0]]
-    for x, answer_cost in zip(record.answers, record.cost[record.leaders], strict=True):
-        rows.append(cumulative_moves(region, x, hits[cost < answer_cost]))
-    return np.vstack(rows)
-
-
-def _exchange_changes(state: SweepState) -> Generator[Array, Array, None]:
-    """Try the answers with one change taken back, alone and with one move of another feature.
-
-    Also with the cost of two changes divided otherwise.
-    """
-    region = state.region
-    question = state.question
-    record = state.record()
-    assert record is not None  # called with answers only
-    limit = state.cost_limit
-    bases = take_back(region, record.answers)
-    parts = []
-    for base in bases:
-        moves = single_moves(region, base, state.few_values, state.values, limit)
-        parts.append(moves.take(effort(region, moves.X) < TUNING.worthwhile * limit))
-    X = np.vstack([bases, *(moves.X for moves in parts)])
-    y = yield from state.ask(X, state.spare_when_settled)
-    outputs = question.to_surrogate(y[: len(bases)])
-    accepted = question.surrogate_acceptance
-    rows = [state.X[:0]]
-    scored = state.with_gains(parts, outputs, y[len(bases) :])
-    for output, moves in zip(outputs, scored, strict=True):
-        rows.append(crossings(region, moves, output, accepted, TUNING.crossings))
-    record = state.record()
-    assert record is not None
-    X = np.vstack([shorter_answers(state, record), trade(region, record.answers), *rows])
-    yield from state.ask(X[effort(region, X) < state.cost_limit], state.spare_when_settled)

@@ -56,7 +56,8 @@ class Auto:
 def _sweep_first(question: Question) -> Rounds:
     """Sweep and prove; if the target is not reached, continue with Bayes-CFX."""
     question.ran.append("sweep")
-    reserve = TUNING.rows_for_proof if question.prover is not None else 0
+    is_provable = question.prover is not None and question.evaluator.model.local
+    reserve = TUNING.rows_for_proof if is_provable else 0
     question.budget -= reserve
     stopped = yield from Sweep().first(question)
     question.budget += reserve

@@ -1,11 +1,11 @@
 """Sweep: the search for models that are cheap to call, without a surrogate.
 
 Around a row, at first the query, every feature is changed alone over its values. Then pairs of
-these changes are tried: those expected to reach the target at the lowest cost, and some that show
-where the expectation is wrong. Then several changes at once, as if effects added up. The same is
-repeated around the best rows found, with fewer values. Targets that are too far for this are
-climbed to. At the end each change of the answers is shortened. Every evaluated row may be an
-answer. That takes about ten model calls of one or two hundred rows each.
+these changes are tried: one of each two directions, then those expected to reach the target at the
+lowest cost. Then several changes at once, as if effects added up. The same is repeated around the
+best rows found, with fewer values. Targets that are too far for this are climbed to. At the end
+each change of the answers is shortened. Every evaluated row may be an answer. That takes about ten
+model calls of one or two hundred rows each.
 """
 
 from __future__ import annotations
@@ -13,28 +13,74 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array, firsts, row_keys
+from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
-from bayescfx.search.climb import climb, is_too_far
-from bayescfx.search.finish import finish, finish_sweep, shorter_answers
-from bayescfx.search.pairs import Pairs, choose_to_hit, choose_to_learn, several
-from bayescfx.search.question import Question, Rounds, Stopped, best_first
+from bayescfx.search.climb import climb, remaining_way
+from bayescfx.search.finish import finish, shorter_rows
+from bayescfx.search.objectives import Record
+from bayescfx.search.pairs import Pairs
+from bayescfx.search.question import Question, Rounds, Stopped, best_first, misses
 from bayescfx.search.start import fresh_rows
-from bayescfx.search.sweep_state import TUNING, SweepState
-from bayescfx.space.neighbourhood import Moves, finer_moves, single_moves
+from bayescfx.space.effort import effort
+from bayescfx.space.neighbourhood import (
+    Moves,
+    cumulative_moves,
+    finer_moves,
+    line_values,
+    n_to_settle,
+    single_moves,
+)
 from bayescfx.space.sampling import nothing_found
 
 
-class Base(NamedTuple):
-    """A row whose surroundings are searched."""
+@dataclass(frozen=True)
+class SweepTuning:
+    """Numbers of the sweep.
 
-    row: Array  # (d,)
-    output: float
+    Beside each is what half and double of it change, in per cent of cost / of rows, with 2,000 rows
+    (`python -m benchmarks.tuning`, 140 questions, 2026-11-18); 0 / 0 is no change of any answer.
+    """
+
+    # Budget. Growth is not measured: it begins beyond 2,000 rows.
+    usual_budget: int = 2000  # rows for which `values` and `batch` are meant; half +0.3 / +35
+    most_growth: float = 10.0  # budgets beyond so many times as much change nothing any more
+    listed: int = 500  # regions with at most so many points are evaluated completely; 0 / 0
+    known_rows: int = 400  # of earlier rows at most so many are looked at, the best; 0 / 0
+    # One row in so many is kept to finish answers; half +0.4 / -0.8, double +0.3 / +0.1 ...
+    kept_of_hits: int = 10
+    kept_of_misses: int = 4  # ... or, while nothing hits, for another search; half 0 / 0
+
+    # Single moves.
+    # Values per feature around rows other than the query; half +1.7 / -7, double +0.8 / +10.
+    few_values: int = 8
+    # Around a row, for all features together; half +3.8 / -8, double +0.2 / +2.7.
+    single_moves: int = 200
+    single_share: float = 0.35  # of the spare rows; half +1.4 / -1.3, double +0.2 / +0.1
+    # One move between two others for so many of these; half -0.1 / +2.8, double +0.8 / -2.8.
+    finer: int = 2
+
+    # Rows to look around next.
+    least_bases: int = 2  # half +0.1 / -8 (+1.3 on tables kept apart), double +0.8 / +9
+    # One pair in so many of `batch` around other rows; half 0 / +3.7, double +0.2 / -4.7.
+    later_pairs: int = 3
+    # Pairs are enough around answers with at most so many changes; half 0 / +0.1, double 0 / -0.1.
+    few_changes: int = 2
+    better: float = 0.02  # share by which answers must improve; half +0.1 / +4, double +0.1 / -5
+    # Share of the way to the target that calls for a climb at once. Not reached by the questions
+    # of benchmarks.tuning; see `ClimbTuning`.
+    far: float = 0.25
+
+    # Finishing: shares of an unknown part of a change, and the share below which a round must lower
+    # the total cost of the answers. Every other fraction +0.6 / -2.3; `shorter` double +0.1 / +2.8.
+    fractions: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875)
+    shorter: float = 0.998
+
+
+TUNING = SweepTuning()
 
 
 @dataclass(frozen=True)
@@ -93,7 +139,7 @@ class Sweep:
         # theirs: to look at them takes longer than the sweep, and they are rarely nearer.
         question.inside.is_own_only = True
         yield from _sweep(state)
-        if not state.is_reached:
+        if state.record is None:
             question.inside.is_own_only = False
             return None
         if state.is_satisfied:
@@ -101,19 +147,135 @@ class Sweep:
         return "budget" if state.is_cut else "nothing nearer expected"
 
 
+class SweepState:
+    """The rows that one sweep has seen, the costs to beat, and the rows left to spend.
+
+    Parameters
+    ----------
+    question : Question
+        The question that is swept.
+    values : int
+        How many values of a feature are tried around the query, with the usual budget.
+    batch : int
+        How many pairs go into one model call, with the usual budget.
+
+    Attributes
+    ----------
+    X, y : arrays of shape (n, d) and (n,)
+        Scored rows: the best of earlier ones, the query, and those of this sweep.
+    record : Record or None
+        The costs to beat, if any row reaches the target.
+    cost_limit : float
+        The cost from which on a row can't be an answer; infinite while answers are missing.
+    standing : tuple of int and float
+        The number of answers, and minus their total cost, or minus the smallest miss.
+    origin : float
+        The query's output on the surrogate's scale.
+    values : dict of int to array
+        The values of each feature on a line, sorted.
+    starts : list of arrays of shape (d,), or None
+        Where further climbs start; None before the first climb.
+    has_steps : bool
+        Whether longer changes were seen that do exactly the same as shorter ones.
+    n_values, few_values, n_singles, batch : int
+        How many values of a feature are tried around the query and around other rows, how many
+        single moves around one row, and how many pairs in one call.
+    is_cut : bool
+        Whether some rows could not be afforded.
+    centres : set of bytes
+        Keys of the rows whose surroundings were searched.
+    shortened : set of bytes
+        Keys of the answers whose changes were shortened.
+    """
+
+    def __init__(self, question: Question, values: int, batch: int) -> None:
+        self.question = question
+        self.region = question.region
+        growth = min(max(1.0, question.budget / TUNING.usual_budget), TUNING.most_growth)
+        root = np.sqrt(growth)
+        self.batch = round(batch * growth)
+        self.n_values = round(values * root)
+        self.few_values = round(TUNING.few_values * root)
+        self.n_singles = round(TUNING.single_moves * root)
+        self.origin = float(question.to_surrogate(np.array([question.output]))[0])
+        self.values = line_values(self.region, self.n_values)
+        self.starts: list[Array] | None = None
+        self.has_steps = False
+        self.is_cut = False
+        self.centres: set[bytes] = set()
+        self.shortened: set[bytes] = set()
+        self.X = question.X
+        self.y = question.y
+        if len(self.y) > TUNING.known_rows:
+            best = best_first(question, self.X, self.y)[: TUNING.known_rows]
+            self.X = self.X[best]
+            self.y = self.y[best]
+        query = self.region.query[None]
+        is_new = not_among(query, self.X) & self.region.contains(query)
+        self._add(query[is_new], np.array([question.output])[is_new])
+
+    def _add(self, X: Array, y: Array) -> None:
+        """Add scored rows ``(k, d)`` with outputs ``(k,)``."""
+        self.X = np.vstack([self.X, X])
+        self.y = np.append(self.y, y)
+        self.record: Record | None = None
+        self.cost_limit = np.inf
+        hits = self.X[self.question.accepted(self.y)]
+        if not len(hits):
+            miss = misses(self.question.acceptance, self.y).min(initial=1e300)
+            self.standing = (0, -float(miss))
+            return
+        self.record = Record(self.region, hits, self.question.n)
+        costs = self.record.cost[self.record.leaders]
+        self.standing = (len(costs), -float(costs.sum()))
+        if len(costs) >= self.question.n:
+            self.cost_limit = float(costs[-1])
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether there are enough answers and nearer ones are worth nothing."""
+        return self.question.weight <= 0.0 and self.standing[0] >= self.question.n
+
+    @property
+    def spare(self) -> int:
+        """Rows that may be spent before answers are finished, or another search takes over."""
+        question = self.question
+        kept = TUNING.kept_of_misses if self.record is None else TUNING.kept_of_hits
+        return question.left - question.budget // kept
+
+    def is_better_than(self, before: tuple[int, float]) -> bool:
+        """Return whether the standing is clearly better than an earlier one."""
+        n_answers, merit = self.standing
+        return n_answers > before[0] or merit > before[1] + TUNING.better * abs(before[1])
+
+    def ask(self, X: Array, most: int) -> Generator[Array, Array, Array]:
+        """Evaluate the first `most` allowed rows of ``(k, d)``; the others' outputs are nan."""
+        X = self.region.complete(X)
+        allowed = self.region.contains(X)
+        affordable = np.cumsum(allowed) <= most
+        self.is_cut |= bool((allowed & ~affordable).any())
+        allowed &= affordable
+        y = np.full(len(X), np.nan)
+        if allowed.any():
+            y[allowed] = yield X[allowed]
+            scored = np.isfinite(y)
+            self._add(X[scored], y[scored])
+        return y
+
+
 def _sweep(state: SweepState) -> Generator[Array, Array, None]:
     """Search around the query and the best rows while that helps, then finish the answers."""
-    yield from _search_around_query(state)
+    if state.spare > 0:
+        yield from _search_around_query(state)
     is_first = True
     while state.spare > 0 and not state.is_satisfied:
-        before = state.standing()
+        before = state.standing
         yield from _search_on(state, is_first=is_first)
-        has_starts = is_first or bool(state.starts)
+        is_stuck = state.record is not None or not (is_first or state.starts)
         is_first = False
-        is_stuck = state.is_reached or not has_starts
         if is_stuck and not state.is_better_than(before):
             break
-    yield from finish_sweep(state)
+    yield from _shorten_answers(state)
 
 
 def _search_on(state: SweepState, *, is_first: bool) -> Generator[Array, Array, None]:
@@ -122,135 +284,155 @@ def _search_on(state: SweepState, *, is_first: bool) -> Generator[Array, Array, 
     In the first round only targets that are far away are climbed to. Where the model has no steps,
     climbs lead on better than the surroundings of a row, as long as there are starts.
     """
-    if not state.is_reached:
-        is_far = state.remaining_way > TUNING.far
-        if is_far or not is_first:
-            yield from climb(state)
-    if state.is_reached or state.has_steps or not state.starts:
-        n_bases = max(TUNING.least_bases, state.question.n)
-        yield from _search_around(state, _next_bases(state, n_bases))
+    if state.record is None and not (is_first and remaining_way(state) <= TUNING.far):
+        yield from climb(state)
+    if state.record is not None or state.has_steps or not state.starts:
+        yield from _search_around(state, _next_bases(state))
 
 
-def _next_bases(state: SweepState, n: int) -> list[Base]:
+def _next_bases(state: SweepState) -> Indices:
     """Return the best rows with different changes whose surroundings were not searched yet.
 
-    At most `n`; only rows that hit, once there are any.
+    As positions in `state.X`; only rows that hit, once there are any.
     """
-    order = best_first(state.question, state.X, state.y)[: TUNING.candidates]
-    if state.is_reached:
+    order = best_first(state.question, state.X, state.y)
+    if state.record is not None:
         order = order[state.question.accepted(state.y[order])]
     changed = state.region.changes(state.X[order])
     first = firsts(changed)
     order = order[first[changed[first].any(axis=1)]]
-    found = []
-    for at, key in zip(order.tolist(), row_keys(state.X[order]), strict=True):
-        if key not in state.centres:
-            found.append(Base(state.X[at], float(state.y[at])))
-    return found[:n]
-
-
-def _n_values(state: SweepState, most: int, n_bases: int) -> int:
-    """Return how many values of each feature are affordable around some rows."""
-    n_blocks = max(len(state.region.moving), 1)
-    rows = min(TUNING.single_share * state.spare / n_bases, state.n_singles)
-    return max(TUNING.least_values, int(min(most, rows / n_blocks)))
+    is_new = [key not in state.centres for key in row_keys(state.X[order])]
+    n = max(TUNING.least_bases, state.question.n)
+    return np.asarray(order[np.array(is_new, dtype=bool)][:n])
 
 
 def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
     """Change single features of the query, then pairs of them, thoroughly.
 
-    A first set of pairs shows how features interact; a second one, chosen with that knowledge, is
-    expected to hit. The second is left out where the target is too far for pairs.
+    A first set of pairs has one of each two directions; a second one is expected to hit.
     """
-    if state.spare <= 0:
-        return
-    query = Base(state.region.query, state.question.output)
-    n_values = _n_values(state, state.n_values, 1)
+    region = state.region
     # No limit of the cost: around the query the same rows every time, since they may be known.
-    [moves] = yield from _ask_singles(state, [query], n_values, np.inf)
-    state.has_steps |= moves.has_steps
-    is_far = is_too_far(state, moves, state.origin)
-    if state.has_steps and not is_far:  # it matters where the steps are
-        moves = yield from _refine(state, moves)
+    query = np.array([state.origin])
+    [moves] = yield from _ask_singles(state, [region.query], query, state.n_values, np.inf)
+    state.has_steps = moves.has_steps
+    if state.has_steps:  # it matters where the steps are
+        most = min(state.n_singles, state.spare) // TUNING.finer
+        finer = finer_moves(region, moves, state.values, state.cost_limit, most)
+        y = yield from state.ask(finer.X, state.spare)
+        moves = moves.merge(finer._replace(gain=state.question.to_surrogate(y) - state.origin))
+    accepted = state.question.surrogate_acceptance
     pairs = Pairs(
-        state.region, moves.distinct_gains(), state.origin, state.origin, state.cost_limit
+        region, moves.distinct_gains(), accepted, state.origin, state.origin, state.cost_limit
     )
-    yield from _try_to_learn(state, pairs)
-    if not is_far or state.is_reached:
-        yield from _try_to_hit(state, [pairs], state.batch, [])
+    most = min(state.batch, state.spare)
+    if most > 0:
+        rows = [pairs.screen(most, state.record), pairs.several(state.record)]
+        yield from _ask_pairs(state, rows)
+    most = min(state.batch, state.spare)
+    if most > 0:
+        yield from _ask_pairs(state, [pairs.choose(most, state.record)])
 
 
-def _search_around(state: SweepState, bases: list[Base]) -> Generator[Array, Array, None]:
-    """Change single features of some rows, then pairs of them.
+def _search_around(state: SweepState, at: Indices) -> Generator[Array, Array, None]:
+    """Change single features of the rows at some positions, then pairs of them.
 
-    Several moves at once are tried as well, except around answers with few changes.
+    Also several at once, except around answers with few changes.
     """
-    if not bases or state.spare <= 0:
+    if not len(at) or state.spare <= 0:
         return
-    n_values = _n_values(state, state.few_values, len(bases))
-    parts = yield from _ask_singles(state, bases, n_values, state.cost_limit)
-    outputs = state.question.to_surrogate(np.array([base.output for base in bases]))
-    tables = []
-    for moves, output in zip(parts, outputs.tolist(), strict=True):
+    bases = state.X[at]
+    state.centres.update(row_keys(bases))
+    outputs = state.question.to_surrogate(state.y[at])
+    parts = yield from _ask_singles(state, list(bases), outputs, state.few_values, state.cost_limit)
+    each = min(state.batch // TUNING.later_pairs, state.spare) // len(at)
+    if each <= 0:
+        return
+    accepted = state.question.surrogate_acceptance
+    rows = []
+    n_changes = state.region.changes(bases).sum(axis=1)
+    for moves, output, n_changed in zip(parts, outputs.tolist(), n_changes, strict=True):
         state.has_steps |= moves.has_steps
-        gains = moves.distinct_gains()
-        tables.append(Pairs(state.region, gains, state.origin, output, state.cost_limit))
-    with_several = []
-    for pairs in tables:
-        if not state.is_reached or pairs.n_base_changes > TUNING.simple_changes:
-            with_several.append(pairs)
-    yield from _try_to_hit(state, tables, state.batch // TUNING.later_pairs, with_several)
+        moves = moves.distinct_gains()
+        pairs = Pairs(state.region, moves, accepted, state.origin, output, state.cost_limit)
+        rows.append(pairs.choose(each, state.record))
+        if state.record is None or n_changed > TUNING.few_changes:
+            rows.append(pairs.several(state.record))
+    yield from _ask_pairs(state, rows)
 
 
 def _ask_singles(
-    state: SweepState, bases: list[Base], n_values: int, limit: float
+    state: SweepState, bases: list[Array], outputs: Array, n_values: int, limit: float
 ) -> Generator[Array, Array, list[Moves]]:
     """Evaluate single moves from some rows; return those that were scored, by row.
 
-    About `n_values` values of each feature; moves that can't be part of a row that costs less than
-    `limit` are left out.
+    `outputs` are those of the rows, on the surrogate's scale. At most `n_values` values of each
+    feature; moves that can't be part of a row that costs less than `limit` are left out.
     """
+    affordable = min(TUNING.single_share * state.spare / len(bases), state.n_singles)
+    n_values = min(n_values, int(affordable / max(len(state.region.moving), 1)))
+    n_values = max(n_values, 2)  # one on either side
     parts = []
     for base in bases:
-        state.centres.add(row_keys(base.row[None])[0])
-        parts.append(single_moves(state.region, base.row, n_values, state.values, limit))
+        parts.append(single_moves(state.region, base, n_values, state.values, limit))
     y = yield from state.ask(np.vstack([moves.X for moves in parts]), state.spare)
-    outputs = state.question.to_surrogate(np.array([base.output for base in bases]))
-    return state.with_gains(parts, outputs, y)
+    scores = state.question.to_surrogate(y)
+    found = []
+    end = 0
+    for moves, output in zip(parts, outputs.tolist(), strict=True):
+        begin = end
+        end = begin + len(moves.X)
+        gain = scores[begin:end] - output
+        found.append(moves._replace(gain=gain).take(np.isfinite(gain)))
+    return found
 
 
-def _refine(state: SweepState, moves: Moves) -> Generator[Array, Array, Moves]:
-    """Evaluate moves between neighbours of different gain; return all moves."""
-    most = min(state.n_singles // TUNING.finer_of_moves, state.spare // TUNING.finer_of_spare)
-    finer = finer_moves(state.region, moves, state.values, state.cost_limit, most)
-    y = yield from state.ask(finer.X, state.spare)
-    gain = state.question.to_surrogate(y) - state.origin
-    return moves.merge(finer._replace(gain=gain))
-
-
-def _try_to_learn(state: SweepState, pairs: Pairs) -> Generator[Array, Array, None]:
-    """Try one pair of each two rays, and several moves at once; learn the interactions."""
-    record = state.record()
-    most = min(state.batch, state.spare)
-    if most <= 0:
-        return
-    chosen = choose_to_learn(state, pairs, most, record)
-    short = state.X[:0] if record is None else shorter_answers(state, record)
-    X = np.vstack([short, pairs.rows(chosen), several(state, pairs, record)])
-    y = yield from state.ask(X, state.spare + len(short))
-    outputs = y[len(short) : len(short) + len(chosen)]
-    pairs.learn(chosen, state.question.to_surrogate(outputs), state.cost_limit)
-
-
-def _try_to_hit(
-    state: SweepState, tables: list[Pairs], most: int, with_several: list[Pairs]
-) -> Generator[Array, Array, None]:
-    """Try the most promising pairs of each table, and of some tables several moves at once."""
-    record = state.record()
-    each = min(most, state.spare) // len(tables)
-    if each <= 0:
-        return
-    rows = [pairs.rows(choose_to_hit(state, pairs, each, record)) for pairs in tables]
-    rows += [several(state, pairs, record) for pairs in with_several]
-    short = state.X[:0] if record is None else shorter_answers(state, record)
+def _ask_pairs(state: SweepState, rows: list[Array]) -> Generator[Array, Array, None]:
+    """Evaluate rows, and the answers so far with shorter changes."""
+    short = _shorter_answers(state)
     yield from state.ask(np.vstack([short, *rows]), state.spare + len(short))
+
+
+def _shorter_answers(state: SweepState) -> Array:
+    """Return the answers with each of their changes taken back or shortened, each answer once.
+
+    The cheapest rows come first, in case the budget does not allow all.
+    """
+    region = state.region
+    rows = [state.X[:0]]
+    is_miss = ~state.question.accepted(state.y)
+    for x in rows[0] if state.record is None else state.record.answers:
+        if x.tobytes() not in state.shortened:
+            state.shortened.add(x.tobytes())
+            rows += shorter_rows(region, state.X, is_miss, x, TUNING.fractions)
+    X = region.snap(np.vstack(rows))
+    X = X[region.changes(X).any(axis=1)]
+    return np.asarray(X[np.argsort(effort(region, X), kind="stable")])
+
+
+def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
+    """Take back or shorten each change of the answers while their cost falls.
+
+    Changes that can be shortened alone are shortened together in the next call. Of several answers
+    each change is then taken back alone.
+    """
+    question = state.question
+    region = state.region
+    combined = state.X[:0]
+    before = np.inf
+    while state.record is not None and -state.standing[1] <= TUNING.shorter * before:
+        before = -state.standing[1]
+        answers = state.record.answers
+        shorter = _shorter_answers(state)
+        if not len(shorter):
+            break
+        rows = np.vstack([combined, shorter])
+        most = question.left
+        if question.n > 1:
+            most -= int(n_to_settle(region, answers).sum())
+        y = yield from state.ask(rows, most)
+        hits = rows[question.accepted(y)]
+        hits = hits[np.argsort(effort(region, hits), kind="stable")]
+        combined = np.vstack([cumulative_moves(region, x, hits) for x in answers])
+    if question.n > 1 and state.record is not None:
+        yield from finish(question, question.left, batch=state.batch)

@@ -24,6 +24,25 @@ def effort(region: Region, X: Array) -> Array:
     return np.asarray(distance + premium * np.minimum(distance, 1.0))
 
 
+def effort_parts(region: Region, X: Array) -> tuple[Array, Array]:
+    """Return the effort of codes ``(n, d)`` as sums over features, which moves can be added to.
+
+    Returns
+    -------
+    powers : array of shape (n,)
+        The distance to the power of the norm.
+    premiums : array of shape (n,)
+        The premium of all changed features.
+    """
+    norm = region.cost.norm
+    if norm == 0:
+        powers = region.changes(X) * region.weight
+    else:  # a cap, or the power overflows
+        powers = np.minimum(region.units(X), 1e280 ** (1.0 / norm)) ** norm
+    premium = PREMIUM if region.cost.weight != 0.0 else 0.0
+    return powers.sum(axis=1), premium * (clear_changes(region, X) @ region.weight)
+
+
 def effort_rise(region: Region, X: Array) -> Array:
     """Return the derivative of the effort by the distance, ``(n,)``, at codes ``(n, d)``."""
     if region.cost.weight == 0.0:

@@ -7,11 +7,9 @@ of a feature, single moves, two moves at once, a change taken back, shortened or
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +22,23 @@ from bayescfx.space.repair import between, repair
 
 @dataclass(frozen=True)
 class NeighbourhoodTuning:
-    """Numbers of the neighbourhood; set by judgement, benchmark `make quality` (2026-11-18)."""
+    """Numbers of the neighbourhood.
 
-    data_rows: int = 1000  # at most about so many data rows show the values of a feature
-    near: tuple[float, ...] = (-0.3, -0.1, -0.03, 0.03, 0.1, 0.3)  # small moves, in scales
-    back: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)  # shares of the way to the query
-    between: tuple[float, ...] = (0.25, 0.5, 0.75)  # where a ray is refined between two moves
+    Beside each is what fewer of it change in a sweep, in per cent of cost / of rows
+    (`python -m benchmarks.tuning`, 140 questions, 2026-11-18). The last three are used by the
+    finisher of Bayes-CFX, set by judgement; benchmark `make quality`.
+    """
+
+    # At most about so many data rows show the values of a feature; half +0.5 / -0.7, double 0 / 0.
+    data_rows: int = 1000
+    # Small moves, in scales; every other +0.3 / -4.8, only one +1.6 / -9.
+    near: tuple[float, ...] = (-0.3, -0.1, -0.03, 0.03, 0.1, 0.3)
+    # Shares of the way to the query; every other +0.5 / -1.5, only one +1.1 / -2.8.
+    back: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+    # Where a ray is refined between two moves; every other +1.0 / -1.7, only one +1.8 / -2.3.
+    between: tuple[float, ...] = (0.25, 0.5, 0.75)
     lengths: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)  # of exchanged changes
     exchanged: int = 12  # at most so many changes of a row are exchanged, the costliest
-    shares: int = 12  # parts into which the cost of two changes is cut to share it anew
-    traded: int = 3  # pairs of changes per row whose cost is shared anew
     worthwhile: float = 0.99  # a row must cost less than this share of the one it replaces
 
 
@@ -284,7 +289,11 @@ def _line_sides(
             stops = {*up.tolist(), *down.tolist(), *codes[under:over].tolist()}
             if has_many:
                 stops.update(beside[j])
-            up, down = _split_at(sorted(stops), float(base[j]))
+            ordered = np.array(sorted(stops))
+            first = ordered.searchsorted(base[j])
+            last = ordered.searchsorted(base[j], side="right")
+            up = ordered[last:]
+            down = ordered[:first][::-1]
         found[j] = up, down
     return found
 
@@ -299,13 +308,6 @@ def _reach(region: Region, base: Array, below: float) -> Array:
     unlimited = np.full(len(room), np.inf)
     found = np.divide(room * region.scale, region.weight, out=unlimited, where=has_cost)
     return np.asarray(found)
-
-
-def _split_at(stops: list[float], code: float) -> tuple[Array, Array]:
-    """Return the sorted codes above and below a code, nearest first."""
-    left = bisect_left(stops, code)
-    right = bisect_right(stops, code)
-    return np.array(stops[right:]), np.array(stops[:left][::-1])
 
 
 def _joint_rays(sides: list[tuple[Array, Array]]) -> list[Array]:
@@ -350,14 +352,15 @@ def finer_moves(
     cost = effort(region, np.vstack([start, moves.X])).reshape(2, -1)
     worth = np.abs(moves.gain - gain_before) * np.abs(cost[1] - cost[0])
     worth[(feature < 0) | (cost[0] >= below)] = 0.0
-    picked = [np.empty(0, dtype=np.intp)]
-    codes = [np.empty(0)]
     order = np.argsort(-worth, kind="stable")[: most // len(TUNING.between)]
-    for k in order[worth[order] > 0.0].tolist():
-        j = feature[k]
-        inner = _values_between(values[j], start[k, j], moves.X[k, j])
-        codes.append(inner)
-        picked.append(np.full(len(inner), k))
+    order = order[worth[order] > 0.0]
+    picked = [order[:0]]
+    codes = [np.empty(0)]
+    for j in np.unique(feature[order]).tolist():
+        own = order[feature[order] == j]
+        k, code = _values_between(values[j], start[own, j], moves.X[own, j])
+        picked.append(own[k])
+        codes.append(code)
     at = np.concatenate(picked)
     code = np.concatenate(codes)
     found = moves.take(at)
@@ -371,15 +374,18 @@ def finer_moves(
     return found._replace(place=place, gain=np.full(len(at), np.nan))
 
 
-def _values_between(pool: Array, one: float, other: float) -> Array:
-    """Return a few of the sorted values in `pool` strictly between two codes, evenly spread."""
-    low = min(one, other)
-    high = max(one, other)
-    inside = pool[np.searchsorted(pool, low, side="right") : np.searchsorted(pool, high)]
-    if not len(inside):
-        return inside
-    at = (np.array(TUNING.between) * len(inside)).astype(np.intp)
-    return np.asarray(inside[np.unique(at)])
+def _values_between(pool: Array, starts: Array, ends: Array) -> tuple[Indices, Array]:
+    """Return a few of the sorted values in `pool` strictly between two codes, evenly spread.
+
+    For each start and end ``(m,)``; the position of the two among all, and the value.
+    """
+    low = np.searchsorted(pool, np.minimum(starts, ends), side="right")
+    size = np.searchsorted(pool, np.maximum(starts, ends)) - low
+    at = low[:, None] + (np.multiply.outer(size, TUNING.between)).astype(np.intp)
+    is_new = np.diff(at, axis=1, prepend=-1) > 0  # of few values some would come twice
+    is_new &= size[:, None] > 0
+    k, _ = np.nonzero(is_new)
+    return k, pool[at[is_new]]
 
 
 def crossings(
@@ -468,23 +474,3 @@ def exchange(region: Region, X: Array) -> Array:
     rows, allowed = repair(region, rows)
     is_cheaper = effort(region, rows) < TUNING.worthwhile * effort(region, X)[at]
     return np.asarray(rows[allowed & is_cheaper])
-
-
-def trade(region: Region, X: Array) -> Array:
-    """Return rows ``(n, d)`` with the cost of two changes divided otherwise, less in total."""
-    low, high = np.stack(np.triu_indices(TUNING.shares, 1)) / TUNING.shares
-    rows = [X[:0]]
-    for x, units in zip(X, region.units(X), strict=True):
-        moved = np.flatnonzero((units > 0.0) & region.sliding)
-        by_cost = moved[np.argsort(-units[moved])]
-        for i, j in islice(combinations(by_cost, 2), TUNING.traded):
-            both = units[i] + units[j]
-            traded = np.repeat(x[None], len(low), axis=0)
-            # What lies between `low` and `high` of the common cost is saved.
-            for k, share in ((i, low), (j, 1.0 - high)):
-                way = (x[k] - region.query[k]) * both / units[k]
-                traded[:, k] = region.query[k] + way * share
-            rows.append(traded)
-    found = region.snap(np.vstack(rows))
-    found = found[region.changes(found).any(axis=1)]
-    return np.asarray(found[firsts(found)])

@@ -1,14 +1,25 @@
-"""The state of one sweep."""
+"""The steps of one sweep, each alone."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bayescfx.data import Real
 from bayescfx.potentials import at_least, increase
+from bayescfx.potentials.targets import Target
 from bayescfx.search.question import Question
-from bayescfx.search.sweep_state import TUNING, SweepState
-from bayescfx.space.neighbourhood import n_to_settle, single_moves
+from bayescfx.search.selection import distinct
+from bayescfx.search.sweep import (
+    TUNING,
+    SweepState,
+    _ask_singles,
+    _shorten_answers,
+    _shorter_answers,
+)
+from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
 from tests.search.questions import UNIT, asked
 from tests.search.steps import run_step
@@ -23,6 +34,9 @@ def unreached(budget: int = 80) -> SweepState:
     return state_of(asked(Space(UNIT), at_least(4.5), rows=0, budget=budget))
 
 
+SLOPES = np.array([1.0, 2.0, 3.0, 0.0])
+CUBE = Space({name: Real(0, 1) for name in "abc"})
+START = dict.fromkeys("abc", 0.0)
 HIT = np.array([0.5, 0.9, 0.9, 0.5])  # 5.0
 FAR_HIT = np.array([0.9, 0.9, 0.9, 0.9])  # 5.4
 
@@ -32,7 +46,7 @@ def test_the_query_is_known_from_the_start() -> None:
     np.testing.assert_array_equal(state.X, state.region.query[None])
     assert state.y.tolist() == [3.0]
     assert state.origin == 3.0
-    assert not state.is_reached
+    assert state.record is None
     assert state.cost_limit == np.inf
 
 
@@ -69,29 +83,26 @@ def test_the_limit_is_the_cost_of_the_last_answer_once_there_are_enough() -> Non
         question.n = n
         state = state_of(question)
         run_step(state.question, state.ask(np.array([HIT]), 10))
-        assert state.is_reached
+        assert state.record is not None
         assert np.isfinite(state.cost_limit) == is_limited
 
 
 def test_rows_are_kept_to_finish_answers_and_more_while_nothing_hits() -> None:
     state = unreached()
     assert state.spare == state.question.left - 80 // TUNING.kept_of_misses
-    assert state.spare_when_settled == state.question.left
     run_step(state.question, state.ask(np.array([FAR_HIT]), 10))
     assert state.spare == state.question.left - 80 // TUNING.kept_of_hits
-    settling = n_to_settle(state.region, FAR_HIT[None])[0]
-    assert state.spare_when_settled == state.question.left - settling
 
 
 def test_a_standing_is_better_with_more_answers_or_a_clearly_lower_cost() -> None:
     state = unreached()
-    before = state.standing()
+    before = state.standing
     assert before[0] == 0
     assert before[1] == pytest.approx(-1.5, abs=0.1)  # the miss, less the tolerance
     assert not state.is_better_than(before)
     run_step(state.question, state.ask(np.array([FAR_HIT]), 10))
     assert state.is_better_than(before)
-    reached = state.standing()
+    reached = state.standing
     trifle = FAR_HIT - np.array([0.0, 0.0, 0.0, 1e-4])
     run_step(state.question, state.ask(trifle[None], 10))
     assert not state.is_better_than(reached)
@@ -109,22 +120,61 @@ def test_without_a_cost_of_moving_enough_answers_satisfy() -> None:
     assert not costly.is_satisfied
 
 
-def test_the_remaining_way_shrinks_from_the_query_to_the_target() -> None:
-    state = unreached()
-    assert state.remaining_way == 1.0
-    run_step(state.question, state.ask(np.array([[0.5, 0.9, 0.5, 0.5]]), 10))  # 3.8
-    assert 0.3 < state.remaining_way < 0.6
-    run_step(state.question, state.ask(HIT[None], 10))
-    assert state.remaining_way == 0.0
-
-
 def test_gains_are_measured_from_each_base_and_unscored_moves_left_out() -> None:
-    state = unreached()
+    state = unreached(budget=2000)
     bases = np.array([[0.5, 0.5, 0.5, 0.5], [0.5, 0.9, 0.5, 0.5]])
-    parts = [single_moves(state.region, base, 4, state.values) for base in bases]
-    y = np.concatenate([moves.X @ [1.0, 2.0, 3.0, 0.0] for moves in parts])
+    step = _ask_singles(state, list(bases), np.array([3.0, 3.8]), 4, np.inf)
+    X = next(step)
+    y = X @ SLOPES
     y[0] = np.nan
-    found = state.with_gains(parts, np.array([3.0, 3.8]), y)
-    assert len(found[0].X) == len(parts[0].X) - 1
+    with pytest.raises(StopIteration) as end:
+        step.send(y)
+    found = end.value.value
+    assert sum(len(moves.X) for moves in found) == len(X) - 1
     for base, moves in zip(bases, found, strict=True):
-        np.testing.assert_allclose(moves.gain, (moves.X - base) @ [1.0, 2.0, 3.0, 0.0])
+        np.testing.assert_allclose(moves.gain, (moves.X - base) @ SLOPES)
+
+
+# ── shorter answers ──
+
+
+def swept(f: Any, target: Target, X: Any, *, space: Space = CUBE, n: int = 1) -> SweepState:
+    """Return a sweep that knows some rows."""
+    question = asked(space, target, f=f, query=START, rows=0, budget=500)
+    question.n = n
+    state = state_of(question)
+    run_step(question, state.ask(np.array(X), 500))
+    return state
+
+
+def test_each_answer_is_shortened_once() -> None:
+    state = swept(lambda r: r["a"] + r["b"], at_least(0.9), [[0.9, 0.5, 0.0]])
+    rows = _shorter_answers(state)
+    assert len(rows)
+    assert (np.diff(effort(state.region, rows)) >= 0.0).all()
+    assert not len(_shorter_answers(state))
+
+
+def test_a_sweep_is_finished_without_needless_changes_and_nearly_as_short_as_can_be() -> None:
+    """A step in a, another in b, nothing in c."""
+
+    def steps(r: Any) -> Any:
+        return 1.0 * (r["a"] > 0.3) + 1.0 * (r["b"] > 0.6)
+
+    state = swept(steps, at_least(2), [[0.9, 0.9, 0.7], [0.9, 0.0, 0.0], [0.0, 0.9, 0.0]])
+    run_step(state.question, _shorten_answers(state))
+    record = state.record
+    assert record is not None
+    [best] = record.answers
+    assert best[2] == 0.0
+    # No change can be shortened by an eighth.
+    assert 7 / 8 * best[0] <= 0.3 < best[0]
+    assert 7 / 8 * best[1] <= 0.6 < best[1]
+
+
+def test_several_answers_of_a_sweep_are_settled() -> None:
+    state = swept(lambda r: r.max(axis=1), at_least(0.5), [[0.9, 0.9, 0.0], [0.0, 0.9, 0.8]], n=3)
+    run_step(state.question, _shorten_answers(state))
+    X = state.question.X[distinct(state.question, 3)]
+    assert len(X) == 3
+    assert (state.region.changes(X).sum(axis=1) == 1).all()
