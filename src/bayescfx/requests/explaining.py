@@ -26,6 +26,7 @@ def make_explainer(subject: Subject, settings: Settings, console: Console) -> cf
         rng=settings.seed,
         run=settings.run or None,
         n_jobs=settings.jobs,
+        prove=_as_prove(settings.prove),
     )
     try:
         if settings.evaluations is not None:
@@ -34,6 +35,13 @@ def make_explainer(subject: Subject, settings: Settings, console: Console) -> cf
         explainer.close()
         raise
     return explainer
+
+
+def _as_prove(seconds: float | None) -> bool | float:
+    """Return the setting `prove`: on by default, off with 0 seconds."""
+    if seconds is None:
+        return True
+    return seconds if seconds > 0 else False
 
 
 def _check_file(settings: Settings) -> None:

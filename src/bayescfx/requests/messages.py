@@ -58,6 +58,7 @@ OTHER_PAGE_NAMES = {
     "require": "the rules",
     "rng": "the seed",
     "timeout": "the number of seconds",
+    "prove": "the number of seconds of a proof",
 }
 
 

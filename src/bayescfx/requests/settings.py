@@ -121,6 +121,12 @@ class Settings:
         "else 100)",
     )
     timeout: float | None = option(QUESTION, "number", "seconds, at most", metavar="S")
+    prove: float | None = option(
+        QUESTION,
+        "number",
+        "seconds for the proof of an answer, at most; 0 for none (default: about a second)",
+        metavar="S",
+    )
     seed: int = option(QUESTION, "integer", "same seed, same answer (default: 0)", 0)
     tolerance: float = option(
         QUESTION, "number", "share of the change that may be missed (default: 0.05)", 0.05

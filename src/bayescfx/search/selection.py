@@ -11,9 +11,7 @@ from bayescfx.space.region import Region
 
 #: Rows that are compared with each other; set by judgement, benchmark `make quality` (2026-11-18).
 MOST_COMPARED = 2000
-#: A sparser answer may cost this much more; set by judgement, as the next (2026-11-18).
-SPARSER_COST = 1.02
-#: Rows differ if a feature moves this share of the larger change further.
+#: Rows differ if a feature moves this share of the larger change further; set by judgement.
 CLEAR_SHARE = 0.25
 
 
@@ -41,7 +39,7 @@ def distinct(question: Question, n: int) -> Indices:
             if needless(region, X, X[i]) if is_reached else _is_outdone(changed, i):
                 continue
             sets.add(features)
-            chosen.append(_sparser(region, X, i, chosen) if is_reached else i)
+            chosen.append(i)
             is_open &= different(region, X, X[chosen[-1:]])[:, 0]  # the others are much the same
     return np.asarray(some[chosen])
 
@@ -81,22 +79,6 @@ def _is_outdone(changed: Mask, i: int) -> bool:
     is_subset = (changed[:i] <= changed[i]).all(axis=1)
     is_smaller = (changed[:i] != changed[i]).any(axis=1)
     return bool((is_subset & is_smaller).any())
-
-
-def _sparser(region: Region, X: Array, i: int, chosen: list[int]) -> int:
-    """Return `i`, or a hit that is as good without some trivial changes of `i`."""
-    changed = region.changes(X)
-    cost = region.distance(X)
-    is_subset = (changed <= changed[i]).all(axis=1)
-    fewer = np.flatnonzero(is_subset & (cost <= SPARSER_COST * cost[i]))
-    is_same = ~different(region, X[fewer], X[[i]])[:, 0]
-    fewer = fewer[changed[fewer].any(axis=1) & is_same]
-    fewer = fewer[different(region, X[fewer], X[chosen]).all(axis=1)]
-    order = np.lexsort((cost[fewer], changed[fewer].sum(axis=1)))
-    for k in fewer[order].tolist():
-        if k == i or not needless(region, X, X[k]):
-            return int(k)
-    return i
 
 
 def different(region: Region, X: Array, others: Array) -> Mask:

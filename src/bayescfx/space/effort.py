@@ -1,4 +1,7 @@
-"""The effort of a change: its distance from the query, and a premium for each changed feature."""
+"""The effort of a change: its distance from the query, and a premium for each changed feature.
+
+It is what every search minimises, and the `cost` of an answer.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def effort(region: Region, X: Array) -> Array:
     distance = region.distance(X)
     if region.cost.weight == 0.0:
         return distance
-    premium = PREMIUM * clear_changes(region, X) @ region.weight
+    premium = PREMIUM * region.changes(X) @ region.weight
     return np.asarray(distance + premium * np.minimum(distance, 1.0))
 
 
@@ -40,14 +43,14 @@ def effort_parts(region: Region, X: Array) -> tuple[Array, Array]:
     else:  # a cap, or the power overflows
         powers = np.minimum(region.units(X), 1e280 ** (1.0 / norm)) ** norm
     premium = PREMIUM if region.cost.weight != 0.0 else 0.0
-    return powers.sum(axis=1), premium * (clear_changes(region, X) @ region.weight)
+    return powers.sum(axis=1), premium * (region.changes(X) @ region.weight)
 
 
 def effort_rise(region: Region, X: Array) -> Array:
     """Return the derivative of the effort by the distance, ``(n,)``, at codes ``(n, d)``."""
     if region.cost.weight == 0.0:
         return np.ones(len(X))
-    premium = PREMIUM * clear_changes(region, X) @ region.weight
+    premium = PREMIUM * region.changes(X) @ region.weight
     return np.asarray(1.0 + np.where(region.distance(X) < 1.0, premium, 0.0))
 
 

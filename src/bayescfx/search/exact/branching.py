@@ -327,9 +327,7 @@ class Branching:
         premium = costs.premium[corner + problem.offset]
         rest = power.sum(axis=1, keepdims=True) - power  # of the other features
         rest_premium = premium.sum(axis=1, keepdims=True) - premium
-        changed = costs.max_power(self.limit, rest_premium + costs.most_premium) - rest
-        trivial = costs.max_power(self.limit, rest_premium) - rest
-        room = np.maximum(changed, np.minimum(trivial, costs.trivial_power))
+        room = costs.max_power(self.limit, rest_premium + costs.most_premium) - rest
         for j in range(corner.shape[1]):
             offset = problem.offset[j]
             home = problem.home[j]

@@ -22,7 +22,7 @@ from bayescfx.search.exact.certificate_check import FORMAT, BoxBounds, checksum,
 from bayescfx.search.exact.certificate_space import CodeBox, grid_codes, read_question
 from bayescfx.search.exact.leaves import LeafTable
 from bayescfx.search.exact.problem import BoxProblem
-from bayescfx.space.effort import PREMIUM, TRIVIAL
+from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
 #: Shorter lists of codes are written in full.
@@ -110,7 +110,7 @@ def _describe_question(
         "cost": {
             "norm": float(region.cost.norm),
             "premium": PREMIUM if region.cost.weight != 0.0 else 0.0,
-            "trivial": TRIVIAL,
+            "trivial": 0.0,
         },
         "max_changes": region.max_changes,
         "rules": _describe_rules(region),

@@ -19,7 +19,7 @@ from bayescfx.search.exact.contributions import (
     Side,
     StraightGain,
 )
-from bayescfx.space.effort import PREMIUM, TRIVIAL, clear_changes
+from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import DUST, Region
 
 #: Trivial changes stay below their limit by this share.
@@ -120,7 +120,7 @@ class GainColumns:
         weight = region.weight[j]
         is_count = self._norm == 0
         units = np.full(len(X), weight) if is_count else region.units(X)[:, j]
-        premium = PREMIUM * weight * clear_changes(region, X)[:, j] * self._has_premium
+        premium = PREMIUM * weight * region.changes(X)[:, j] * self._has_premium
         is_kept = units <= self.limit
         if self._useful:
             is_kept &= self._useful * each.gain > 0.0
@@ -178,12 +178,10 @@ class GainColumns:
             args = (side.sign * stride, each.slope * side.sign * stride, unit * stride)
             at = self._add_column(j, *args, high=high, is_whole=side.step > 0.0)
             length[at] = stride
-        trivial = _largest_trivial(side, last, TRIVIAL * float(region.scale[j]) * (1.0 - BELOW))
-        premium = PREMIUM * float(region.weight[j]) * self._has_premium * (last > trivial)
+        premium = PREMIUM * float(region.weight[j]) * self._has_premium
         if region.max_changes is not None or self._norm == 0 or is_blocked or first > 0.0:
-            own_premium = premium if trivial == 0.0 else 0.0
-            premium -= own_premium
-            changed = self._add_changed(each, side.sign, first, unit, own_premium)
+            changed = self._add_changed(each, side.sign, first, unit, premium)
+            premium = 0.0
             for at in length:
                 self._ties.append(({at: 1.0 / high, changed: -1.0}, -np.inf, 0.0))
             length[changed] = first
@@ -192,8 +190,8 @@ class GainColumns:
         if clear is None:
             clear = self._add_column(j, premium=premium)
         shares = {at: part / last for at, part in length.items()}
-        shares[clear] = trivial / last - 1.0
-        self._ties.append((shares, -np.inf, trivial / last))
+        shares[clear] = -1.0
+        self._ties.append((shares, -np.inf, 0.0))
         return clear
 
     def _add_changed(
@@ -267,12 +265,3 @@ class GainColumns:
         values = np.where(np.abs(values) < NOTHING * self.high, 0.0, values)
         X = self.region.query + self.delta @ values
         return np.asarray(self.region.snap(X[None])[0])
-
-
-def _largest_trivial(side: Side, last: float, most: float) -> float:
-    """Return the largest change of a side that is not above `most`; 0 if there is none."""
-    if side.first > most:
-        return 0.0
-    if not side.step:
-        return min(most, last)
-    return min(side.first + side.step * float(np.floor((most - side.first) / side.step)), last)

@@ -337,9 +337,7 @@ def _ruled_extreme(region: Region, parts: Contributions, sign: int, deadline: De
     program = Program(columns)
     best: Array | None = None
     for strictness in range(TUNING.polishing):
-        solution = program.solve_extreme(
-            sign, strictness=strictness, time_limit=deadline.left
-        )
+        solution = program.solve_extreme(sign, strictness=strictness, time_limit=deadline.left)
         if not solution.is_complete:
             raise NoProof("the time limit is over")
         if solution.values is None:

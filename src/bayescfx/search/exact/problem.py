@@ -15,7 +15,7 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.cells import Line, LocalCells, NoProof, cells_of_codes, local_cells
 from bayescfx.search.exact.leaves import BITS, LeafTable, Words
-from bayescfx.space.effort import PREMIUM, clear_changes
+from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
 #: Share of the sum of all summands by which sums may be rounded differently (numerical).
@@ -38,8 +38,6 @@ class Costs:
         What each cell adds to the premiums, see `space.effort`.
     most_premium : array of shape (k,)
         The largest premium of each feature.
-    trivial_power : array of shape (k,)
-        The largest power of each feature without a premium.
     norm : float
         The norm of the distance.
     """
@@ -47,7 +45,6 @@ class Costs:
     power: Array
     premium: Array
     most_premium: Array
-    trivial_power: Array
     norm: float
 
     def total(self, at: Indices) -> Array:
@@ -198,15 +195,13 @@ class BoxProblem:
             power = region.units(X)[each, feature] ** norm
         premium = np.zeros(len(feature))
         if region.cost.weight != 0.0:
-            premium = PREMIUM * clear_changes(region, X)[each, feature] * weight
+            premium = PREMIUM * region.changes(X)[each, feature] * weight
         starts = self.offset
-        without = np.where(premium == 0.0, power, 0.0)
         has_any = len(starts) > 0
         return Costs(
             power=power,
             premium=premium,
             most_premium=np.maximum.reduceat(premium, starts) if has_any else np.empty(0),
-            trivial_power=np.maximum.reduceat(without, starts) if has_any else np.empty(0),
             norm=norm,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Rows
+from bayescfx.deadline import Deadline
 from bayescfx.models.model import Model
 from bayescfx.models.readers import Form, Reading, TreeEnsemble, read_model
 from bayescfx.models.readers.forms import invert_link
@@ -23,6 +25,7 @@ from bayescfx.search.exact.branching import TUNING as BRANCHING
 from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
+from bayescfx.search.exact.linear_form import find_nearest_linear
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background_rows
@@ -35,6 +38,8 @@ ROWS_TO_COMPARE = 128
 _SAFETY = 4.0
 #: Outputs are the same if they differ by less than this share (numerical).
 _SAME_OUTPUT = 1e-7
+#: Seconds that the search of a linear model may take; most take some hundredths.
+_LINEAR_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -187,17 +192,25 @@ def prove(
     """
     region = question.region
     try:
-        form = prover.form(region, *scored)
-        if not isinstance(form, TreeEnsemble):
-            raise NoProof("linear models are not searched exactly")
-        accepted = raw_intervals(form, question.acceptance, prover.reading(region).rounding)
-        limit = cost * (1.0 - BRANCHING.same_cost)
-        problem = BoxProblem(prover.table(region, form), region, accepted, limit=limit)
+        search = _start_search(question, prover, prover.form(region, *scored), cost, work)
+        bound = yield from _ask_outputs(question, search)
     except NoProof as error:
         return Proof(reason=str(error))
-    branching = Branching(problem, limit, work)
-    bound = yield from _ask_outputs(question, find_nearest(branching))
-    return _conclude(bound, branching.limit)
+    return _conclude(bound)
+
+
+def _start_search(
+    question: Provable, prover: Prover, form: Form, cost: float, work: Work
+) -> Generator[Array, Mask, Bound]:
+    """Return the search for rows that cost less than the best known answer."""
+    region = question.region
+    accepted = raw_intervals(form, question.acceptance, prover.reading(region).rounding)
+    limit = cost * (1.0 - BRANCHING.same_cost)
+    if isinstance(form, TreeEnsemble):
+        problem = BoxProblem(prover.table(region, form), region, accepted, limit=limit)
+        return find_nearest(Branching(problem, limit, work))
+    deadline = min(work.deadline, Deadline.after(_LINEAR_SECONDS), key=attrgetter("at"))
+    return find_nearest_linear(form, region, accepted, limit=limit, deadline=deadline)
 
 
 def _ask_outputs(
@@ -214,10 +227,10 @@ def _ask_outputs(
         return bound
 
 
-def _conclude(bound: Bound, cost: float) -> Proof:
-    """Return what a search has proven; `cost` is that of the best answer."""
+def _conclude(bound: Bound) -> Proof:
+    """Return what a search has proven."""
     if bound.is_complete:
-        if not np.isfinite(cost):
+        if not np.isfinite(bound.cost):
             return Proof("out of reach")
         return Proof("optimal", bound.cost)
     reason = "the proof was cut short"
