@@ -58,9 +58,7 @@ def _sweep_first(question: Question) -> Rounds:
     question.ran.append("sweep")
     is_provable = question.prover is not None and question.evaluator.model.local
     reserve = TUNING.rows_for_proof if is_provable else 0
-    question.budget -= reserve
-    stopped = yield from Sweep().first(question)
-    question.budget += reserve
+    stopped = yield from Sweep().first(question, reserve)
     if stopped != "exhausted":  # else every allowed row was scored
         yield from prove_best(question)
         if question.proof.conclusion is not None:

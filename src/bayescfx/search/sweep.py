@@ -126,15 +126,20 @@ class Sweep:
                 stopped = yield from self.first(question)
         return stopped
 
-    def first(self, question: Question) -> Generator[Array, Array, Stopped | None]:
-        """Yield rows as `rounds` does; return None, with budget left, if nothing was reached."""
+    def first(
+        self, question: Question, reserve: int = 0
+    ) -> Generator[Array, Array, Stopped | None]:
+        """Yield rows as `rounds` does; return None, with budget left, if nothing was reached.
+
+        So many rows of the budget are left in `reserve`.
+        """
         everything = question.region.enumerate(min(TUNING.listed, question.left))
         if everything is not None:
             if not question.region.changes(everything).any():
                 raise InfeasibleError(nothing_found(question.region, question.rng))
             yield everything
             return "exhausted"
-        state = SweepState(question, self.values, self.batch)
+        state = SweepState(question, self.values, self.batch, reserve)
         # A sweep scores a thousand rows around its own query. Those of other queries lie around
         # theirs: to look at them takes longer than the sweep, and they are rarely nearer.
         question.inside.is_own_only = True
@@ -158,6 +163,8 @@ class SweepState:
         How many values of a feature are tried around the query, with the usual budget.
     batch : int
         How many pairs go into one model call, with the usual budget.
+    reserve : int
+        Rows of the budget that are left for another search.
 
     Attributes
     ----------
@@ -188,8 +195,9 @@ class SweepState:
         Keys of the answers whose changes were shortened.
     """
 
-    def __init__(self, question: Question, values: int, batch: int) -> None:
+    def __init__(self, question: Question, values: int, batch: int, reserve: int = 0) -> None:
         self.question = question
+        self.reserve = reserve
         self.region = question.region
         growth = min(max(1.0, question.budget / TUNING.usual_budget), TUNING.most_growth)
         root = np.sqrt(growth)
@@ -237,11 +245,16 @@ class SweepState:
         return self.question.weight <= 0.0 and self.standing[0] >= self.question.n
 
     @property
+    def left(self) -> int:
+        """Rows that the sweep may still spend."""
+        return self.question.left - self.reserve
+
+    @property
     def spare(self) -> int:
         """Rows that may be spent before answers are finished, or another search takes over."""
         question = self.question
         kept = TUNING.kept_of_misses if self.record is None else TUNING.kept_of_hits
-        return question.left - question.budget // kept
+        return self.left - question.budget // kept
 
     def is_better_than(self, before: tuple[int, float]) -> bool:
         """Return whether the standing is clearly better than an earlier one."""
@@ -427,7 +440,7 @@ def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
         if not len(shorter):
             break
         rows = np.vstack([combined, shorter])
-        most = question.left
+        most = state.left
         if question.n > 1:
             most -= int(n_to_settle(region, answers).sum())
         y = yield from state.ask(rows, most)
@@ -435,4 +448,4 @@ def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
         hits = hits[np.argsort(effort(region, hits), kind="stable")]
         combined = np.vstack([cumulative_moves(region, x, hits) for x in answers])
     if question.n > 1 and state.record is not None:
-        yield from finish(question, question.left, batch=state.batch)
+        yield from finish(question, state.left, batch=state.batch)

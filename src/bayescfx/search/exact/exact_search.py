@@ -53,6 +53,9 @@ def prove_best(question: Question) -> Generator[Array, Array, None]:
     if question.prover is None:
         question.proof = Proof(reason="`prove` is off")
         return
+    if question.region.cost.weight == 0.0 and question.reached:
+        question.proof = Proof(reason="the cost is switched off")
+        return
     question.proof = Proof(reason="the search ended before the proof")
     places = np.concatenate([np.empty(0, dtype=np.intp), *question.asked])[:_ROWS_TO_COMPARE]
     scored = question.known.take(places)

@@ -28,7 +28,6 @@ from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
 from bayescfx.search.exact.linear_form import find_nearest_linear
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.space.region import Region
-from bayescfx.space.sampling import background_rows
 
 Conclusion: TypeAlias = Literal["optimal", "bounded", "out of reach"]
 
@@ -146,11 +145,17 @@ class Prover:
 
 
 def _rows_to_compare(region: Region) -> Rows:
-    """Return rows of the data, or random ones, as the model gets them."""
+    """Return rows of the data, or random ones, as the model gets them.
+
+    They are the same for all queries of a space, or else proofs would depend on their order.
+    """
     X = region.data[:ROWS_TO_COMPARE]
     if not len(X):
-        X = background_rows(region, ROWS_TO_COMPARE, np.random.default_rng(0))
-    return region.rows(np.vstack([region.query, X]))
+        ranges = [feature.code_range for feature in region.schema.features.values()]
+        low, high = np.nan_to_num(np.array(ranges, dtype=np.float64)).T
+        draws = np.random.default_rng(0).random((ROWS_TO_COMPARE, len(low)))
+        X = np.rint(low + draws * (high - low))  # whole codes, which any feature has
+    return region.rows(X)
 
 
 def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals:
