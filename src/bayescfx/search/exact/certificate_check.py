@@ -433,7 +433,7 @@ def _boundaries(
         """Return the outcome of each test in `own` at its code."""
         X = np.repeat(question.prices.query[None], int(rank.max(initial=0)) + 1, axis=0)
         X[rank, feature[own]] = codes
-        return tests.outcomes(form.inputs.compute(question.rows(X)))[rank, own]
+        return np.asarray(tests.outcomes(form.inputs.compute(question.rows(X)))[rank, own])
 
     ends = np.array([allowed.ends for allowed in question.allowed])[feature[own]]
     grids = [question.allowed[j].codes for j in feature[own]]
@@ -442,9 +442,10 @@ def _boundaries(
     at_low = outcomes(ends[:, 0])
     is_same = outcomes(ends[:, 1]) == at_low
     for _ in range(HALVINGS):
-        if (above - below <= 1).all():
+        # The floor of the mean; a sum or a difference may exceed 64 bits.
+        middle = (below & above) + ((below ^ above) >> 1)
+        if (middle == below).all():
             break
-        middle = below + (above - below) // 2
         codes = np.array([_code(*pair) for pair in zip(middle, grids, strict=True)])
         is_lower = outcomes(codes) == at_low
         below = np.where(is_lower, middle, below)

@@ -219,7 +219,7 @@ class _Recorder(Branching):
         if not batch:
             return []
         parts = zip(*(boxes.parts() for _, _, boxes in batch), strict=True)
-        boxes = Boxes(*(np.concatenate(part) for part in parts))  # type: ignore[arg-type]
+        boxes = Boxes(*(np.concatenate(part) for part in parts))
         chosen = self._choose_cuts(boxes)
         if (chosen < 0).any():
             place = int(np.flatnonzero(chosen < 0)[0])
