@@ -26,7 +26,7 @@ from bayescfx.search.exact.contributions import (
     take_apart,
 )
 from bayescfx.search.exact.gain_columns import GainColumns
-from bayescfx.search.exact.mixed_integer import Piece, Program, Solution
+from bayescfx.search.exact.mixed_integer import BOUND_TOLERANCE, Piece, Program, Solution
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
@@ -38,6 +38,7 @@ class LinearTuning:
     same_cost: float = 1e-6  # share of the cost within which an answer counts as the nearest
     tries: int = 3  # how often a piece is solved, each time more exactly
     precision: float = 1e3  # how much more exactly
+    margin: float = 1.01  # how much more than the limit rows may cost inside the solver
     cuts: int = 60  # gradients of the distance, for norms other than 0 and 1
     polishing: int = 3  # how often a row is moved into the target
 
@@ -94,8 +95,13 @@ class _Search:
             return []
         has_premium = piece.kind != "distance"
         useful = _useful_gains(self.region, self.parts, piece.target)
+        # Solutions close to a limit of the solver would suffer from its tolerances.
         columns = GainColumns(
-            self.parts, self.region, limit, has_premium=has_premium, useful=useful
+            self.parts,
+            self.region,
+            limit * TUNING.margin,
+            has_premium=has_premium,
+            useful=useful,
         )
         program = Program(columns)
         if piece.kind == "near" and not np.isfinite(piece.premium[1]):
@@ -193,11 +199,14 @@ class _Search:
                 if is_hit[0]:
                     self.limit = cost
                 is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
-                if self._is_closed(piece.bound) or (is_first and is_hit[0]):
+                is_tight = self.limit <= piece.bound * (1.0 + 2.0 * BOUND_TOLERANCE)
+                if is_tight or (is_first and is_hit[0]):
                     break
             if program.columns.is_discrete:
                 break
-            inward = max(2.0 * inward, 2.0 * margin, inward + 2.0 * max(miss, 0.0))
+            # The whole numbers of a solution are right, but its shares are not exact.
+            is_inexact = strictness > 1 and miss > 0.0
+            inward = max(2.0 * inward, 2.0 * margin) + 2.0 * miss * is_inexact
             nearer = program.solve(
                 piece,
                 self.cuts,
@@ -337,9 +346,7 @@ def _ruled_extreme(region: Region, parts: Contributions, sign: int, deadline: De
     program = Program(columns)
     best: Array | None = None
     for strictness in range(TUNING.polishing):
-        solution = program.solve_extreme(
-            sign, strictness=strictness, time_limit=deadline.left
-        )
+        solution = program.solve_extreme(sign, strictness=strictness, time_limit=deadline.left)
         if not solution.is_complete:
             raise NoProof("the time limit is over")
         if solution.values is None:
