@@ -238,12 +238,13 @@ def nearest_with_interval(
         start = np.maximum(ends[0], first)
         end = np.minimum(np.minimum(ends[1], last), limit - rows[:, 0])
         near = np.clip(query, start, np.maximum(start, end))
-        moved = rows.copy()
-        moved[:, 3] = near
-        is_there = start <= end
-        if region.max_changes is not None:
-            is_there &= region.changes(moved).sum(axis=1) <= region.max_changes
-        best = min(best, effort(region, moved[is_there]).min(initial=np.inf))
+        for shift in (-1.0, 0.0, 1.0):  # to the neighbours on a grid
+            moved = rows.copy()
+            moved[:, 3] = near if not region.step[3] else axis.snap(near + shift * region.step[3])
+            is_there = (start <= moved[:, 3]) & (moved[:, 3] <= end)
+            if region.max_changes is not None:
+                is_there &= region.changes(moved).sum(axis=1) <= region.max_changes
+            best = min(best, effort(region, moved[is_there]).min(initial=np.inf))
     return best
 
 
@@ -273,7 +274,8 @@ def test_interval_among_grids(part: int) -> None:
         weights = rng.normal(size=4)
         direction = np.array([1, 0, 0, 1])
         form = LinearModel(Inputs(compute, ("a", "g", "h", "u"), direction), weights, 0.0)
-        space = cfx.Space.from_data(table, {"u": cfx.Real(-3.0, 3.0)})
+        step = float(rng.choice([0.0, 0.0, 0.0005, 0.25]))  # with 12,001 codes, or 25
+        space = cfx.Space.from_data(table, {"u": cfx.Real(-3.0, 3.0, step=step or None)})
         limit = np.inf
         if rng.random() < 0.4:
             limit = 5.0

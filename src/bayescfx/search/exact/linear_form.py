@@ -25,8 +25,9 @@ from bayescfx.search.exact.contributions import (
     ruled_rows,
     take_apart,
 )
-from bayescfx.search.exact.gain_columns import GainColumns
+from bayescfx.search.exact.gain_columns import NOTHING, GainColumns
 from bayescfx.search.exact.mixed_integer import BOUND_TOLERANCE, Piece, Program, Solution
+from bayescfx.search.exact.tangents import gradient, nearest_point
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
@@ -39,7 +40,7 @@ class LinearTuning:
     tries: int = 3  # how often a piece is solved, each time more exactly
     precision: float = 1e3  # how much more exactly
     margin: float = 1.01  # how much more than the limit rows may cost inside the solver
-    cuts: int = 60  # gradients of the distance, for norms other than 0 and 1
+    cuts: int = 200  # gradients of the distance, for norms other than 0 and 1
     polishing: int = 3  # how often a row is moved into the target
 
 
@@ -106,6 +107,8 @@ class _Search:
         program = Program(columns)
         if piece.kind == "near" and not np.isfinite(piece.premium[1]):
             piece = replace(piece, premium=(0.0, columns.most_premium))
+        if not self.cuts:
+            yield from self._ask_nearest(columns, piece, np.ones(len(self.region.query), np.bool_))
         solution = program.solve(
             piece,
             self.cuts,
@@ -121,6 +124,8 @@ class _Search:
                 return self._leave(replace(piece, bound=known), is_closed=False)
             return self._leave(piece, is_closed=solution.is_complete)
         is_allowed = yield from self._ask(program, piece, solution)
+        is_moved = (columns.units @ solution.values) > NOTHING
+        yield from self._ask_nearest(columns, piece, is_moved)
         if piece.kind == "distance" and self.region.cost.weight != 0.0:
             return _by_distance(piece)
         if self._is_closed(piece.bound):
@@ -174,8 +179,29 @@ class _Search:
         known = max([units.max(), *(cut @ units for cut in self.cuts)])
         if known >= distance * (1.0 - 0.1 * TUNING.same_cost):
             return False
-        self.cuts.append((units / distance) ** (norm - 1.0))
+        self.cuts.append(gradient(units, norm))
         return True
+
+    def _ask_nearest(
+        self, columns: GainColumns, piece: Piece, is_moved: Mask
+    ) -> Generator[Array, Mask, None]:
+        """Yield the nearest row where some features move, and add the gradient there."""
+        norm = self.region.cost.norm
+        if norm in (0, 1) or len(self.cuts) >= TUNING.cuts:
+            return
+        inward = 2.0 * (self.slack + self.parts.rounding)
+        inner = (piece.target[0] + inward, piece.target[1] - inward)
+        values = nearest_point(columns, inner, is_moved, norm)
+        if values is None:
+            return
+        self.cuts.append(gradient(columns.units @ values, norm))
+        row = columns.row(values)
+        cost = float(effort(self.region, row[None])[0])
+        is_wanted = cost < self.limit and self._miss(row, piece.target) <= 0.0
+        if is_wanted and self.region.contains(row[None])[0]:
+            is_hit = yield row[None]
+            if is_hit[0]:
+                self.limit = cost
 
     # ── rows ──
 
