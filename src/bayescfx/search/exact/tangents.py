@@ -62,7 +62,7 @@ def nearest_point(
     low = 0.0
     high = float((room / power).max())
     for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
+        middle = (low + high) / 2.0
         reaches = float(rate[best] @ np.minimum(room, middle * power)) >= wanted
         low = low if reaches else middle
         high = middle if reaches else high
