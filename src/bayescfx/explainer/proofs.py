@@ -55,7 +55,7 @@ class ReachableRange:
 
 
 def reachable(model: Any, query: object, space: Space) -> ReachableRange:
-    """Return the lowest and the highest output that a query can reach, for a model that can be read.
+    """Return the lowest and the highest output that a query can reach, for a readable model.
 
     Parameters
     ----------

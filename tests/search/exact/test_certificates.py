@@ -261,9 +261,7 @@ def test_continuous_features(dtype: Any) -> None:
 
 
 def test_several_classes_in_an_array() -> None:
-    X, y = make_classification(
-        150, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
-    )
+    X, y = make_classification(150, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
     fitted = GradientBoostingClassifier(n_estimators=6, random_state=0).fit(X, y)
     space = cfx.Space.from_data(X)
     model = cfx.probability(fitted, 2)

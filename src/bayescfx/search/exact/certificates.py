@@ -220,7 +220,10 @@ class _Recorder(Branching):
             return []
         parts = zip(*(boxes.parts() for _, _, boxes in batch), strict=True)
         boxes = Boxes(*(np.concatenate(part) for part in parts))
-        chosen = self._choose_cuts(boxes)
+        smallest, largest = self.problem.bounds(boxes.mask)
+        with np.errstate(invalid="ignore"):  # empty trees are closed by the check
+            spread = np.nan_to_num(largest - smallest, posinf=0.0, neginf=0.0)
+        chosen = self._choose_cuts(boxes, spread)
         if (chosen < 0).any():
             place = int(np.flatnonzero(chosen < 0)[0])
             text = self.bounds.question.describe(batch[place][1])

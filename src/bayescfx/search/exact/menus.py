@@ -214,7 +214,6 @@ def restrict(problem: BoxProblem, places: Indices) -> BoxProblem:
         power=problem.costs.power[at],
         premium=problem.costs.premium[at],
         most_premium=problem.costs.most_premium[places],
-        trivial_power=problem.costs.trivial_power[places],
     )
     root = problem.root.copy()
     for k in others:
