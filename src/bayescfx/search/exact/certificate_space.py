@@ -71,7 +71,8 @@ class AllowedCodes:
         if self.codes is not None:
             place = int(np.searchsorted(self.codes, x, side="right")) - 1
             return float(self.codes[place]) if place >= 0 else -np.inf
-        near = [code for code in self._grid_near(min(x, self.high)) if self.low <= code <= x]
+        end = min(x, self.high)
+        near = [code for code in self._grid_near(end) if self.low <= code <= end]
         if self.query <= x:
             near.append(self.query)
         return max(near, default=-np.inf)
@@ -81,7 +82,8 @@ class AllowedCodes:
         if self.codes is not None:
             place = int(np.searchsorted(self.codes, x, side="left"))
             return float(self.codes[place]) if place < len(self.codes) else np.inf
-        near = [code for code in self._grid_near(max(x, self.low)) if x <= code <= self.high]
+        start = max(x, self.low)
+        near = [code for code in self._grid_near(start) if start <= code <= self.high]
         if self.query >= x:
             near.append(self.query)
         return min(near, default=np.inf)
