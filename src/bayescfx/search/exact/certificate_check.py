@@ -37,6 +37,7 @@ SAME_COST = 1e-6
 N_COMPARED = 64
 #: Halvings that separate any two neighbouring numbers of 64 bits.
 HALVINGS = 66
+LEAST_NUMBER = np.int64(-(2**63))
 
 
 @dataclass(frozen=True)
@@ -464,7 +465,7 @@ def _numbers(question: CertifiedQuestion, codes: Array, at: Indices) -> Indices:
     They are places in the grid of a feature, or else made from the bits of the codes.
     """
     bits = np.ascontiguousarray(codes, dtype=np.float64).view(np.int64)
-    numbers = np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+    numbers = np.where(bits < 0, LEAST_NUMBER - bits, bits)
     for j in np.unique(at):
         grid = question.allowed[j].codes
         if grid is not None:
@@ -474,7 +475,7 @@ def _numbers(question: CertifiedQuestion, codes: Array, at: Indices) -> Indices:
 
 def _codes(question: CertifiedQuestion, numbers: Indices, at: Indices) -> Array:
     """Return the codes of :func:`_numbers`."""
-    bits = np.where(numbers < 0, np.int64(-(2**63)) - numbers, numbers)
+    bits = np.where(numbers < 0, LEAST_NUMBER - numbers, numbers)
     codes = np.ascontiguousarray(bits, dtype=np.int64).view(np.float64).copy()
     for j in np.unique(at):
         grid = question.allowed[j].codes

@@ -25,6 +25,8 @@ from bayescfx.errors import BayesCFXError
 COST_ROUNDING = 1e-12
 #: Share by which a linear rule must be broken to exclude a box (numerical).
 RULE_ROUNDING = 5e-10
+#: Levels of a feature that a message lists.
+MOST_LEVELS = 5
 
 
 class CertificateError(BayesCFXError, ValueError):
@@ -407,7 +409,9 @@ class CertifiedQuestion:
                     parts.append(f"{name} from {low} to {high}")
             elif not box.sets[j].all():
                 levels = [feature.format(float(code)) for code in self.codes(j)[box.sets[j]]]
-                parts.append(f"{name} in {', '.join(levels[:5])}{', …' if levels[5:] else ''}")
+                parts.append(
+                    f"{name} in {', '.join(levels[:MOST_LEVELS])}{', …' if levels[MOST_LEVELS:] else ''}"
+                )
         return "; ".join(parts) or "all allowed rows"
 
 
