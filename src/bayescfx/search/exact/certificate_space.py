@@ -409,9 +409,8 @@ class CertifiedQuestion:
                     parts.append(f"{name} from {low} to {high}")
             elif not box.sets[j].all():
                 levels = [feature.format(float(code)) for code in self.codes(j)[box.sets[j]]]
-                parts.append(
-                    f"{name} in {', '.join(levels[:MOST_LEVELS])}{', …' if levels[MOST_LEVELS:] else ''}"
-                )
+                more = ", …" if len(levels) > MOST_LEVELS else ""
+                parts.append(f"{name} in {', '.join(levels[:MOST_LEVELS])}{more}")
         return "; ".join(parts) or "all allowed rows"
 
 
