@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import bayescfx as cfx
 from bayescfx.arrays import Array, Mask
 from bayescfx.models.model import Model, as_model
 from bayescfx.models.readers import TreeEnsemble, read_model
+from bayescfx.potentials import Intervals
 from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
@@ -35,7 +37,7 @@ class SmallProblem:
     model: Model
     region: Region
     table: LeafTable
-    accepted: list[tuple[float, float]]
+    accepted: Intervals
     rows: Array
     scores: Array
 
@@ -58,7 +60,7 @@ class SmallProblem:
         return self.rows[int(self.costs.argmin())] if np.isfinite(self.best) else None
 
 
-def is_within(scores: Array, accepted: list[tuple[float, float]]) -> Mask:
+def is_within(scores: Array, accepted: Intervals) -> Mask:
     """Return which scores lie in one of the intervals."""
     found = np.zeros(len(scores), dtype=np.bool_)
     for low, high in accepted:
@@ -127,6 +129,7 @@ def small_space(data: pd.DataFrame, rng: np.random.Generator) -> cfx.Space:
     return space
 
 
+@cache
 def make_problem(seed: int) -> SmallProblem:
     rng = np.random.default_rng(seed)
     data, y = small_data(seed)
@@ -144,9 +147,10 @@ def make_problem(seed: int) -> SmallProblem:
     assert isinstance(form, TreeEnsemble)
     spread = float(np.std(y))
     goal = model.scores(query)[0] + spread * rng.choice([0.3, 0.6, 1, 1.5, 3]) * rng.choice([-1, 1])
-    accepted = [(goal - 0.15 * spread, goal + 0.15 * spread)]
+    accepted: Intervals = ((goal - 0.15 * spread, goal + 0.15 * spread),)
     if rng.random() < 0.5:
-        accepted = [(goal, np.inf)] if goal > model.scores(query)[0] else [(-np.inf, goal)]
+        is_up = goal > model.scores(query)[0]
+        accepted = ((goal, np.inf),) if is_up else ((-np.inf, goal),)
     rows = region.enumerate(10**6)
     assert rows is not None
     scores = model.scores(region.rows(rows)) if len(rows) else np.empty(0)

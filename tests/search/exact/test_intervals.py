@@ -22,7 +22,7 @@ def is_valid(problem: SmallProblem, row: Array, j: int, codes: Array) -> Mask:
     return problem.region.contains(X) & problem.reaches(X)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(9))
 def test_ranges_equal_brute_force(seed: int) -> None:
     small = make_problem(seed)
     problem = BoxProblem(small.table, small.region, small.accepted, SLACK)
@@ -67,7 +67,7 @@ def test_continuous_range_ends_at_thresholds_and_linear_rules(has_rule: bool) ->
     region = space.around(query)
     row = region.query.copy()
     row[0] = 1.0
-    accepted = [(model.scores(region.rows(row[None]))[0] - 0.2, np.inf)]
+    accepted = ((model.scores(region.rows(row[None]))[0] - 0.2, np.inf),)
     table = make_leaf_table(form, region)
     (found,) = find_valid_ranges(BoxProblem(table, region, accepted, SLACK), row)
     ends = np.array([found.low, found.high, np.nextafter(found.low, -9.0)])

@@ -22,6 +22,8 @@ from bayescfx.search.exact.problem import BoxProblem, Cuts, extremes
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
+#: Share by which a bound may be below the cost of a proven entry (numerical).
+SAME_COST = 1e-6
 #: Whether a set of features reaches the target: it does, it is proven that it can't, or the work
 #: was over before either was known.
 MenuStatus: TypeAlias = Literal["reaches", "cannot", "unknown"]
@@ -57,7 +59,7 @@ class MenuEntry:
     def is_proven(self) -> bool:
         """Whether the cost is the lowest one, or the set can't reach the target."""
         lowest = np.inf if self.cost is None else self.cost
-        return self.status != "unknown" and self.bound >= lowest * (1.0 - 1e-6)
+        return self.status != "unknown" and self.bound >= lowest * (1.0 - SAME_COST)
 
 
 def make_menu(
