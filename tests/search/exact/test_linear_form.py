@@ -238,7 +238,7 @@ def nearest_with_interval(
         start = np.maximum(ends[0], first)
         end = np.minimum(np.minimum(ends[1], last), limit - rows[:, 0])
         near = np.clip(query, start, np.maximum(start, end))
-        for shift in (-1.0, 0.0, 1.0):  # to the neighbours on a grid
+        for shift in (-1.0, -0.5, 0.0, 0.5, 1.0):  # to the neighbours on a grid
             moved = rows.copy()
             moved[:, 3] = near if not region.step[3] else axis.snap(near + shift * region.step[3])
             is_there = (start <= moved[:, 3]) & (moved[:, 3] <= end)
