@@ -23,6 +23,10 @@ class NoProof(Exception):
 
 #: Halvings that separate any two neighbouring numbers of 64 bits.
 BISECTIONS = 64
+#: The lowest whole number of 64 bits.
+_LOWEST = np.int64(-(2**63))
+#: Columns that a message lists.
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +128,7 @@ def features_of_inputs(form: Form, region: Region) -> Indices:
         if place is None and isinstance(column, int | np.integer):
             place = int(column)
         if place is None:
-            known = ", ".join(map(str, names[:5]))
+            known = ", ".join(map(str, names[:_MOST_LISTED]))
             raise NoProof(f"the model reads a column {column!r} that is not among {known}")
         found.append(at[place])
     return np.array(found, dtype=np.intp)
@@ -217,7 +221,7 @@ def bracket(region: Region, feature: int) -> tuple[float, float]:
 def _as_ordered(x: Array) -> Indices:
     """Return whole numbers in the order of floats, neighbours one apart."""
     bits = np.ascontiguousarray(x, dtype=np.float64).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+    return np.where(bits < 0, _LOWEST - bits, bits)
 
 
 def _middle(a: Indices, b: Indices) -> Indices:
@@ -227,7 +231,7 @@ def _middle(a: Indices, b: Indices) -> Indices:
 
 def _from_ordered(number: Indices) -> Array:
     """Return the floats of :func:`_as_ordered`."""
-    bits = np.where(number < 0, np.int64(-(2**63)) - number, number)
+    bits = np.where(number < 0, _LOWEST - number, number)
     return np.ascontiguousarray(bits, dtype=np.int64).view(np.float64).copy()
 
 

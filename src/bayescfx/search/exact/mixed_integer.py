@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.search.exact.contributions import ruled_rows
 from bayescfx.search.exact.gain_columns import GainColumns
+
+if TYPE_CHECKING:  # loading it takes longer than everything else
+    from scipy.optimize import Bounds, LinearConstraint, OptimizeResult
 
 #: Objectives are about so large, since HiGHS stops at an absolute gap of 1e-6.
 OBJECTIVE_SIZE = 100.0
@@ -140,6 +143,8 @@ class Program:
         time_limit : float
             Seconds.
         """
+        from scipy.optimize import Bounds, LinearConstraint
+
         n = len(self.columns.high)
         low, high = piece.target
         target, ends = self._target_row((low + inward, high - inward), precision)
@@ -175,6 +180,8 @@ class Program:
         self, sign: int, *, strictness: int = 0, time_limit: float = np.inf
     ) -> Solution:
         """Return the solution with the highest (1) or lowest (-1) gain; its bound is not set."""
+        from scipy.optimize import Bounds, LinearConstraint
+
         rules, room = self._rules(strictness)
         gain, _ = self._target_row((0.0, 0.0), OBJECTIVE_SIZE)
         rows = LinearConstraint(
@@ -268,6 +275,8 @@ def _run(
     cost: Array, is_whole: Mask, bounds: Bounds, rows: LinearConstraint, time_limit: float
 ) -> OptimizeResult:
     """Return the result of HiGHS; if it fails, it is tried again without presolving."""
+    from scipy.optimize import milp
+
     for presolve in (True, False):
         result = milp(
             cost,
