@@ -40,7 +40,7 @@ def model(rows: pd.DataFrame) -> Any:
 def tree() -> Any:
     """Return a model that can be read."""
     columns = make_column_transformer(("passthrough", ["a", "b"]))
-    return make_pipeline(columns, DecisionTreeRegressor()).fit(TABLE, TABLE["a"])
+    return make_pipeline(columns, DecisionTreeRegressor(random_state=0)).fit(TABLE, TABLE["a"])
 
 
 class Classifier:
@@ -223,8 +223,10 @@ def answers() -> Iterator[Call]:
     yield Call("what_if", lambda value: cfx.what_if(model, QUERY, {"t": value}), {"value": "2020"})
     yield Call("assess", cfx.assess, {**row, "rows": TABLE})
     yield Call("reachable", cfx.reachable, {"model": tree(), "query": QUERY, "space": space()})
-    yield Call("certificate", cfx.certificate, {"model": model, "answer": one})
-    yield Call("check_certificate", cfx.check_certificate, {"certificate": {}, "model": model})
+    proven = cfx.explain(tree(), QUERY, space(), cfx.at_least(0.9), rng=0)
+    plain = cfx.certificate(tree(), proven)
+    yield Call("certificate", cfx.certificate, {"model": tree(), "answer": proven})
+    yield Call("check_certificate", cfx.check_certificate, {"certificate": plain, "model": tree()})
     yield Call("Exact", cfx.Exact, {})
     yield Call("Explanation.to_markdown", one.to_markdown, {})
     yield Call("Explanations", cfx.Explanations, {"answers": [one]})

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.checks import check
 from bayescfx.data.tables import Row, rows_of
-from bayescfx.errors import ModelError, SettingsError
+from bayescfx.errors import ModelError, SettingsError, SpaceError
 from bayescfx.explainer.call_settings import PROOF_WORK
 from bayescfx.models.model import Model, as_model
 from bayescfx.models.readers import Form, TreeEnsemble
@@ -21,6 +22,7 @@ from bayescfx.search.exact.branching import TUNING, Work, find_extreme
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.certificate_check import CertificateCheck
 from bayescfx.search.exact.certificate_check import check_certificate as check_boxes
+from bayescfx.search.exact.certificate_space import CertificateError
 from bayescfx.search.exact.certificates import make_certificate
 from bayescfx.search.exact.linear_form import extreme_outputs
 from bayescfx.search.exact.problem import BoxProblem
@@ -85,6 +87,7 @@ def reachable(model: Any, query: object, space: Space) -> ReachableRange:
     >>> found.lowest, found.highest, found.is_exact
     (1.0, 5.0, True)
     """
+    check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     checked = as_model(model, space.schema)
     region = space.around(query)
     form, rounding, prover = _read(checked, region)
@@ -157,6 +160,7 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
     SettingsError
         If the answer is not proven, or a rule or the size of the proof prevents a certificate.
     """
+    check(isinstance(answer, Explanation), "answer", "an Explanation", answer)
     if answer.proof not in ("optimal", "out of reach"):
         raise SettingsError(
             f"`answer` must be proven optimal or out of reach; got {answer.proof!r}. "
@@ -198,4 +202,6 @@ def check_certificate(certificate: Mapping[str, Any], model: Any) -> Certificate
     CertificateCheck
         What was proven, in words, and the number of boxes.
     """
+    is_plain = isinstance(certificate, Mapping)
+    check(is_plain, "certificate", "what cfx.certificate returned", certificate, CertificateError)
     return check_boxes(certificate, as_model(model))

@@ -12,7 +12,7 @@ from bayescfx.search.exact.contributions import ruled_rows
 from bayescfx.search.exact.gain_columns import GainColumns
 
 if TYPE_CHECKING:  # loading it takes longer than everything else
-    from scipy.optimize import Bounds, LinearConstraint, OptimizeResult
+    from scipy.optimize import OptimizeResult
 
 #: Objectives are about so large, since HiGHS stops at an absolute gap of 1e-6.
 OBJECTIVE_SIZE = 100.0
@@ -143,8 +143,6 @@ class Program:
         time_limit : float
             Seconds.
         """
-        from scipy.optimize import Bounds, LinearConstraint
-
         n = len(self.columns.high)
         low, high = piece.target
         target, ends = self._target_row((low + inward, high - inward), precision)
@@ -172,24 +170,22 @@ class Program:
             is_whole[:n] = self.columns.is_whole
         if not n or bool(ends[0] > ends[1]):
             return Solution(None, np.inf, True)
-        rows = LinearConstraint(np.vstack(blocks), np.concatenate(lows), np.concatenate(highs))
-        result = _run(OBJECTIVE_SIZE * cost, is_whole, Bounds(bottom, top), rows, time_limit)
+        rows = np.vstack(blocks), np.concatenate(lows), np.concatenate(highs)
+        result = _run(OBJECTIVE_SIZE * cost, is_whole, (bottom, top), rows, time_limit)
         return self._read(result, has_whole=bool(is_whole.any()))
 
     def solve_extreme(
         self, sign: int, *, strictness: int = 0, time_limit: float = np.inf
     ) -> Solution:
         """Return the solution with the highest (1) or lowest (-1) gain; its bound is not set."""
-        from scipy.optimize import Bounds, LinearConstraint
-
         rules, room = self._rules(strictness)
         gain, _ = self._target_row((0.0, 0.0), OBJECTIVE_SIZE)
-        rows = LinearConstraint(
+        rows = (
             np.vstack([self.columns.rows, rules]),
             np.concatenate([self.columns.row_low, np.full(len(room), -np.inf)]),
             np.concatenate([self.columns.row_high, room]),
         )
-        bounds = Bounds(np.zeros(len(self.columns.high)), self.columns.high)
+        bounds = np.zeros(len(self.columns.high)), self.columns.high
         result = _run(-sign * gain, self.columns.is_whole, bounds, rows, time_limit)
         columns = None if result.x is None else np.asarray(result.x)
         return Solution(columns, -np.inf, result.status in (_SOLVED, _INFEASIBLE))
@@ -272,17 +268,25 @@ class Program:
 
 
 def _run(
-    cost: Array, is_whole: Mask, bounds: Bounds, rows: LinearConstraint, time_limit: float
+    cost: Array,
+    is_whole: Mask,
+    bounds: tuple[Array, Array],
+    rows: tuple[Array, Array, Array],
+    time_limit: float,
 ) -> OptimizeResult:
-    """Return the result of HiGHS; if it fails, it is tried again without presolving."""
-    from scipy.optimize import milp
+    """Return the result of HiGHS; if it fails, it is tried again without presolving.
+
+    `bounds` are the lowest and highest values of the columns, `rows` are a matrix and the lowest
+    and highest values of its rows.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
 
     for presolve in (True, False):
         result = milp(
             cost,
             integrality=is_whole.astype(np.intp),
-            bounds=bounds,
-            constraints=rows,
+            bounds=Bounds(*bounds),
+            constraints=LinearConstraint(*rows),
             options={
                 "mip_rel_gap": 0.0,
                 "time_limit": min(time_limit, LONGEST),
