@@ -99,3 +99,4 @@ def test_the_page_gives_the_answers_of_python(folder: Path, explainer: cfx.Expla
             best = found["answer"]["counterfactuals"][0]
             assert best["output"] == expected.best.output
             assert found["answer"]["n_evaluations"] == expected.n_evaluations
+            assert found["answer"]["proof"] == expected.proof

@@ -41,6 +41,7 @@ class Model:
     origin: object = None  # what the user passed
     content: str | None = None  # a digest of what it was read from, if known
     like: Any = None  # an empty table of polars or Arrow, if it takes such tables
+    inner: Predict | None = None  # what `predict` wraps, if it only guards it; it can be read
 
     def __call__(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite."""

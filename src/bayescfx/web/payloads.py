@@ -28,7 +28,18 @@ N_FEATURE_BINS = 24  # of the histogram of a feature
 MAX_CHANGES = 10**6  # all changes are shown
 
 #: Attributes of an answer and of a counterfactual that the page shows as they are.
-ANSWER_FIELDS = ("status", "verdict", "output", "n_evaluations", "method", "seed", "stopped")
+ANSWER_FIELDS = (
+    "status",
+    "verdict",
+    "output",
+    "n_evaluations",
+    "method",
+    "seed",
+    "stopped",
+    "proof",
+    "bound",
+    "proof_reason",
+)
 COUNTERFACTUAL_FIELDS = ("output", "valid", "potential", "plausibility", "n_changes", "cost")
 
 

@@ -162,4 +162,5 @@ def _guard_model(model: Model, lock: contextlib.AbstractContextManager[Any]) -> 
             text = re.sub(path, "…", describe_error(error, PAGE))
             raise ModelError(f"the model failed: {text}") from error
 
-    return replace(model, predict=predict, content=model.fingerprint())
+    content = model.fingerprint()
+    return replace(model, predict=predict, content=content, inner=model.predict)

@@ -66,7 +66,7 @@ def read_model(model: Model, rows: Rows) -> Reading:
     try:
         with warnings.catch_warnings():  # about values that the model was not trained on
             warnings.simplefilter("ignore")
-            form = read_estimator(_task(model.predict, rows))
+            form = read_estimator(_task(model.inner or model.predict, rows))
             check_inputs(form.inputs, rows)
             return Reading(form, rounding=largest_difference(form, model, rows))
     except UnreadableModelError as error:

@@ -1,7 +1,7 @@
 // @ts-check
 // The answers: the screen of a question that waits, runs, has failed, is answered or out of reach.
 import { isOpen } from "./api.js";
-import { badge } from "./badge.js";
+import { badge, proofBadge } from "./badge.js";
 import { comparePanel, isCompared } from "./compare.js";
 import { fill, h, icon, set, uid } from "./dom.js";
 import { clip } from "./format.js";
@@ -122,7 +122,15 @@ function answerScreen(question) {
       h(
         "div",
         { class: "row spread" },
-        h("h2", { id }, badge(status), " ", h("bdi", { dir: "auto" }, title)),
+        h(
+          "h2",
+          { id },
+          badge(status),
+          " ",
+          proofBadge(answer),
+          " ",
+          h("bdi", { dir: "auto" }, title),
+        ),
         tools(question),
       ),
       h(

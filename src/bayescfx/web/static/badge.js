@@ -2,7 +2,7 @@
 // The status of a question or an answer: a sign and a word, never a colour alone.
 import { h, icon } from "./dom.js";
 
-/** @import { Question } from "./types.js" */
+/** @import { Answer, Question } from "./types.js" */
 
 /** @type {Record<string, [string, string]>} */
 const KINDS = {
@@ -28,6 +28,16 @@ export function badge(status) {
   const [picture] = KINDS[String(status)] ?? ["wait"];
   const props = { class: `badge ${status}`, "data-test": "badge", "data-status": status };
   return h("span", props, icon(picture), statusText(status));
+}
+
+/**
+ * Return the badge of a proof: "proven optimal", "proven within 3 %" or "proven"; null without one.
+ * @param {Answer} answer
+ */
+export function proofBadge({ proof, status }) {
+  if (!proof) return null;
+  const text = status === "unreachable" ? "proven" : `proven ${proof}`;
+  return h("span", { class: "badge proven", "data-test": "proof" }, icon("check"), text);
 }
 
 /**

@@ -161,6 +161,9 @@ export interface Answer {
   method: string;
   seed: number | null;
   stopped: string;
+  proof: string | null;
+  bound: number | null;
+  proof_reason: string;
   wanted: Interval[];
   accepted: Interval[];
   reachable: [number, number] | null;

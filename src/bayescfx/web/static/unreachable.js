@@ -1,6 +1,6 @@
 // @ts-check
 // The screen of a target out of reach: the nearest output, the binding constraints, and buttons that relax them.
-import { badge } from "./badge.js";
+import { badge, proofBadge } from "./badge.js";
 import { h, icon, s } from "./dom.js";
 import { clip, num, number } from "./format.js";
 import { cards, facts, notes, searchFold, tools } from "./parts.js";
@@ -29,6 +29,8 @@ export function unreachableScreen(question) {
     "h2",
     { id: "unreachable-title" },
     badge("unreachable"),
+    " ",
+    proofBadge(answer),
     " ",
     h("bdi", { dir: "auto" }, title),
   );
