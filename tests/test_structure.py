@@ -14,12 +14,12 @@ from tests.structure import Source, measure_source
 
 # What holds today; tighten it when a figure falls. The aims are in brackets.
 LIMITS = {  # functions, modules, frames
-    "sweep": (330, 50, 22),  # (180, 35, 14)
-    "bayes-cfx": (417, 62, 24),  # (250, 45, 17)
-    "command line": (519, 85, 24),  # (320, -, -)
-    "page": (573, 88, 24),  # (400, -, -)
+    "sweep": (282, 50, 19),  # (180, 35, 14)
+    "bayes-cfx": (395, 62, 23),  # (250, 45, 17)
+    "command line": (479, 84, 22),  # (320, -, -)
+    "page": (528, 87, 22),  # (400, -, -)
 }
-MOST_BRANCHES = 3.35  # per function (3.2)
+MOST_BRANCHES = 3.2  # per function (3.2)
 MOST_PACKED = 0.01  # share of assignments (0.03)
 LEAST_DOCSTRINGS = 0.18  # share of lines (0.18)
 MOST_LONG_FUNCTIONS = 0  # over 60 lines (0)

@@ -263,19 +263,24 @@ class Evaluations:
         read only where a file tells models apart.
         """
         name = identity.name
-        if self._section is None and name is not None and not self._is_named_by_user:
-            self._name = name if self._name is None else self._name
-            check_model(self._name, name)
         chosen = self
         if self._section is not None:
-            section = self._section.of(identity)
-            if section is not self._section:
-                chosen = Evaluations()
-                chosen._section = section
-            if section.has_drifted:  # its rows are checked as if another model had scored them
-                chosen.scorer = None
+            chosen = self._claim_section(self._section.of(identity))
+        elif name is not None and not self._is_named_by_user:
+            self._name = name if self._name is None else self._name
+            check_model(self._name, name)
         if columns is not None and (layout := chosen.layout) is not None:
             check_columns(layout.names, columns)
+        return chosen
+
+    def _claim_section(self, section: Section) -> Evaluations:
+        """Return the evaluations in a section of the file: these or others."""
+        chosen = self
+        if section is not self._section:
+            chosen = Evaluations()
+            chosen._section = section
+        if section.has_drifted:  # its rows are checked as if another model had scored them
+            chosen.scorer = None
         return chosen
 
     @property

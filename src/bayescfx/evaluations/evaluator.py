@@ -157,12 +157,7 @@ class Evaluator:
         error.
         """
         self._is_required = is_required
-        keyed_requests = []
-        for account, X in requests:
-            keys = row_keys(X)
-            for i, odd_cells in account.marks(X).items():
-                keys[i] += odd_cells
-            keyed_requests.append((account, X, keys))
+        keyed_requests = [(account, X, account.keys(X)) for account, X in requests]
         # One call is enough unless it failed and an account could not pay for a retry.
         while not time_limit.get().passed:
             new = self._collect_new(keyed_requests)
@@ -215,18 +210,15 @@ class Evaluator:
         if len(new.keys) > 1 and any(row.apart for row in kept.values()):
             return self._score_one_by_one(new)  # the model failed for these rows before
         try:
-            y = self._outputs(new.rows, kept) if kept else self.model.scores(new.rows)
+            y = self._outputs(new.rows, kept)
             is_finite = np.isfinite(y)
             if self.on_fault == "raise" and not is_finite.all():
                 self._raise_fault(new, y)
         except Exception as error:
             return self._recover(new, error, is_retry)
-        is_new = len(kept) < len(y)
-        if is_finite.all():
-            self._record(new, y, {}, is_retry, is_new=is_new)
-        else:
-            faults = self._faults(new.rows, y, kept)
-            self._record(new, np.where(is_finite, y, np.nan), faults, is_retry, is_new=is_new)
+        faults = {} if is_finite.all() else self._faults(new.rows, y, kept)
+        y = np.where(is_finite, y, np.nan)
+        self._record(new, y, faults, is_retry, is_new=len(kept) < len(y))
         return True
 
     def _faults(self, rows: Rows, y: Array, kept: Mapping[int, Kept]) -> dict[int, str]:
@@ -262,6 +254,8 @@ class Evaluator:
 
     def _outputs(self, rows: Rows, kept: Mapping[int, Kept]) -> Array:
         """Return outputs ``(n,)``, from the model for all rows that the file does not have."""
+        if not kept:
+            return self.model.scores(rows)
         y = np.full(len(rows), np.nan)
         y[list(kept)] = np.array([row.output for row in kept.values()], dtype=np.float64)
         new = np.setdiff1d(np.arange(len(y)), list(kept))
@@ -385,6 +379,13 @@ class Account:
         for i, own_mark in self.marks(X).items():
             counts[i] = has_output[i] and marks.get(int(places[i])) == own_mark
         return counts
+
+    def keys(self, X: Array) -> list[bytes]:
+        """Return the keys of this query's rows ``(n, d)``, with their odd cells."""
+        keys = row_keys(X)
+        for i, odd_cells in self.marks(X).items():
+            keys[i] += odd_cells
+        return keys
 
     def marks(self, X: Array) -> dict[int, bytes]:
         """Return the odd cells of this query's rows ``(n, d)`` by position; most have none."""

@@ -38,14 +38,19 @@ class Known:
         self._X = np.empty((64, d))
         self._y = np.empty(64)
         self._older = older
-        self._start = 0 if older is None else len(older)
+        self._start = 0
         self._n = 0
         self.index: dict[bytes, int] = {}
-        self.older_index: dict[bytes, int] = {} if older is None else older.index
+        self.older_index: dict[bytes, int] = {}
         # The odd cells of a row by its place, and the keys of such rows without them.
-        self.marks: dict[int, bytes] = {} if older is None else dict(older.marks)
-        self._marked: set[bytes] = set() if older is None else set(older._marked)
+        self.marks: dict[int, bytes] = {}
+        self._marked: set[bytes] = set()
         self._last: tuple[Indices, Array, Array] | None = None  # the last result of `take`
+        if older is not None:
+            self._start = len(older)
+            self.older_index = older.index
+            self.marks |= older.marks
+            self._marked |= older._marked
 
     def __len__(self) -> int:
         return self._start + self._n
@@ -186,18 +191,22 @@ def _exact_keys(schema: Schema, rows: Rows, codes: Array) -> list[bytes]:
     if not keys:
         return keys
     cells = schema.cells(rows)
-    given = Layout.of(rows).dtypes
     odd = schema.odd(cells, codes)
+    given = Layout.of(rows).dtypes
     for c, column in enumerate(schema.columns):
         if column.dtype.kind == "f" and given[c] != column.dtype:  # it may have been rounded
-            raw = rows.iloc[:, c] if isinstance(rows, pd.DataFrame) else rows[:, c]
-            exact = pd.Series(raw).to_numpy(np.float64, na_value=np.nan)
-            kept = identical(pd.Series(cells[c]).to_numpy(np.float64, na_value=np.nan), exact)
-            odd[c] = odd.get(c, False) | ~kept
+            odd[c] = odd.get(c, False) | _is_rounded(rows, c, cells[c])
     for c, other in odd.items():
         for i in np.flatnonzero(other).tolist():
             keys[i] += mark(c, cells[c][i])
     return keys
+
+
+def _is_rounded(rows: Rows, c: int, cells: Any) -> Mask:
+    """Return which cells ``(n,)`` differ from the numbers in column `c` of the rows."""
+    raw = rows.iloc[:, c] if isinstance(rows, pd.DataFrame) else rows[:, c]
+    exact = pd.Series(raw).to_numpy(np.float64, na_value=np.nan)
+    return ~identical(pd.Series(cells).to_numpy(np.float64, na_value=np.nan), exact)
 
 
 def fitting_codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:

@@ -146,9 +146,14 @@ def _keys(cells: Cells) -> Cells | None:
     if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "biufmM":
         size = cells.dtype.itemsize  # by their bits: zeros have signs
         return np.ascontiguousarray(cells).view(f"u{size}") if size <= 8 else None
-    text = isinstance(cells.dtype, pd.StringDtype)
-    text |= cells.dtype == object and pd.api.types.infer_dtype(cells, skipna=False) == "string"
-    return cells if text else None
+    return cells if _is_text_only(cells) else None
+
+
+def _is_text_only(cells: Cells) -> bool:
+    """Return whether all cells are text, or missing in a column of pandas' own texts."""
+    if cells.dtype != object:
+        return isinstance(cells.dtype, pd.StringDtype)
+    return pd.api.types.infer_dtype(cells, skipna=False) == "string"
 
 
 def _cells(held: _Few | Cells) -> Cells:

@@ -64,42 +64,48 @@ class Section:
 
     def adopt(self, name: str, *unlabelled: str) -> None:
         """Become the section of a model; if it has no rows, take over rows without a label."""
-        known = self.file.sections()
-        old = next((n for n in unlabelled if n in known and n != name), None)
         self.name = name
         self._id = None
-        if name not in known and old is not None:
-            self.name = old
-            self._id = known[old]
-            self._heir = name
+        known = self.file.sections()
+        if name in known:
+            return
+        for old in unlabelled:
+            if old in known:
+                self.name = old
+                self._id = known[old]
+                self._heir = name
+                return
 
     def of(self, identity: ModelIdentity) -> Section:
         """Return the section of a model: this one, once it is the model's, or another."""
         if self.is_named_by_user:
             return self
-        label = identity.label
-        name = self._label_of(identity.owner)
-        if name is None:
-            name = label
-            if identity.fingerprint and identity.owner is not None:
-                self._owners.append((identity.owner, name))
+        name = self._first_label(identity)
         if self.name == name:
             self._heir = None
-        section = self
-        if self.name is None or name not in (self.name, self._heir):
-            if self.name is not None:
-                section = Section(self.file)
-                section._owners = self._owners
-            section.adopt(name, identity.name or "", "")
-        section.has_drifted = name != label
+        section = self._labelled(name, identity.name or "")
+        section.has_drifted = name != identity.label
         return section
 
-    def _label_of(self, owner: object) -> str | None:
-        """Return the label that a model object had when it first asked."""
+    def _first_label(self, identity: ModelIdentity) -> str:
+        """Return the label that a model object had when it first asked, which may be now."""
         for known, name in self._owners:
-            if known is owner:
+            if known is identity.owner:
                 return name
-        return None
+        if identity.fingerprint and identity.owner is not None:
+            self._owners.append((identity.owner, identity.label))
+        return identity.label
+
+    def _labelled(self, name: str, class_name: str) -> Section:
+        """Return the section of a label: this one if it has the label or none, else another."""
+        section = self
+        if self.name is not None:
+            if name in (self.name, self._heir):
+                return self
+            section = Section(self.file)
+            section._owners = self._owners
+        section.adopt(name, class_name, "")
+        return section
 
     @property
     def id(self) -> int | None:
@@ -119,9 +125,10 @@ class Section:
     @property
     def model(self) -> str | None:
         """The label of the model, if it has one."""
-        if self.name is None:
-            return next(iter(self.file.sections())) or None if self.id else None
-        return self.name or None
+        name = self.name
+        if name is None and self.id:
+            name = next(iter(self.file.sections()))
+        return name or None
 
     @property
     def is_identified(self) -> bool:
@@ -133,21 +140,29 @@ class Section:
         mine = model is None or model == self.name
         section = self.id if mine else self.file.sections().get(str(model))
         if section is not None:
-            with self.file.writing() as db:
-                for table in ("evaluations", "runs"):
-                    db.execute(f"DELETE FROM {table} WHERE model = ?", (section,))
-                db.execute("UPDATE models SET layout = NULL WHERE id = ?", (section,))
+            self._remove(section)
         elif not mine:
             raise no_model(str(model), self.file.sections())
         gone = self.name if mine else model
         self._owners[:] = [(owner, name) for owner, name in self._owners if name != gone]
         if mine:
-            self._cache = None
-            if not self.is_named_by_user:
-                self.name = None
-                self._id = None
-                self._heir = None
+            self._start_again()
         return mine
+
+    def _remove(self, section: int) -> None:
+        """Remove the rows and runs of a model, given by its number in the file."""
+        with self.file.writing() as db:
+            for table in ("evaluations", "runs"):
+                db.execute(f"DELETE FROM {table} WHERE model = ?", (section,))
+            db.execute("UPDATE models SET layout = NULL WHERE id = ?", (section,))
+
+    def _start_again(self) -> None:
+        """Start without rows, for any model unless the user gave its name."""
+        self._cache = None
+        if not self.is_named_by_user:
+            self.name = None
+            self._id = None
+            self._heir = None
 
     # ── rows ──
 
@@ -177,17 +192,21 @@ class Section:
         if not last:
             return []
         if self._cache is None or self._cache[0] != last:
-            line = "SELECT cells, output FROM evaluations WHERE model = ? AND id <= ? ORDER BY id"
-            layout = self._layout(section)
-            found = self.file.ask(line, section, last)
-            with self.file.whole():
-                cells = [from_plain(json.loads(text)) for text, _ in found]
-                # SQLite keeps no nan: it writes NULL, which here means a skipped fault.
-                outputs = np.array([np.nan if y is None else y for _, y in found], dtype=np.float64)
-                if layout is None:
-                    raise ValueError("rows without columns")
-                self._cache = last, layout.table(cells), outputs
+            self._cache = last, *self._select(section, last)
         return [self._cache[1:]]
+
+    def _select(self, section: int | None, last: int) -> tuple[Rows, Array]:
+        """Return rows and outputs ``(n,)`` up to an id, from the file."""
+        line = "SELECT cells, output FROM evaluations WHERE model = ? AND id <= ? ORDER BY id"
+        layout = self._layout(section)
+        found = self.file.ask(line, section, last)
+        with self.file.whole():
+            cells = [from_plain(json.loads(text)) for text, _ in found]
+            # SQLite keeps no nan: it writes NULL, which here means a skipped fault.
+            outputs = np.array([np.nan if y is None else y for _, y in found], dtype=np.float64)
+            if layout is None:
+                raise ValueError("rows without columns")
+            return layout.table(cells), outputs
 
     def find(self, rows: Rows) -> dict[int, Kept]:
         """Return the kept ones of some rows, by position."""
@@ -214,17 +233,20 @@ class Section:
             if self._heir is not None:  # the rows without a label were found to be this model's
                 line = "UPDATE OR IGNORE models SET name = ? WHERE id = ?"
                 db.execute(line, (self._heir, section))
-            # Another process may have written before: its layout is merged.
-            known = self._layout(section)
-            if layout != known:
-                layout = layout if known is None else merged(known, layout)
-                text = json.dumps(layout.to_plain(), allow_nan=False)
-                db.execute("UPDATE models SET layout = ? WHERE id = ?", (text, section))
+            self._write_layout(db, section, layout)
             db.executemany(gone, [(section, key) for key, _, y, *_ in lines if y == y])
             db.executemany(new, [(section, *line) for line in lines])
         if self._heir is not None:
             self.name = self._heir
             self._heir = None
+
+    def _write_layout(self, db: sqlite3.Connection, section: int, layout: Layout) -> None:
+        """Merge a layout with that in the file, which another process may have written."""
+        known = self._layout(section)
+        if layout != known:
+            layout = layout if known is None else merged(known, layout)
+            text = json.dumps(layout.to_plain(), allow_nan=False)
+            db.execute("UPDATE models SET layout = ? WHERE id = ?", (text, section))
 
     def _made(self, db: sqlite3.Connection) -> int:
         """Return the number in the file, and add the model if it is new."""

@@ -62,13 +62,7 @@ class File:
         self._start()
         self.closed = False
         self.here = True
-        try:
-            self._db = self._connected("rwc")
-        except (sqlite3.OperationalError, ValueError) as error:  # ValueError: not a path
-            raise EvaluationsError(
-                f"{str(path)!r} must be a file that can be written; got {error}. "
-                "Make its folder, or choose another path."
-            ) from error
+        self._db = self._make_or_open()
         try:
             # The tables first: another process may be making the file just now.
             tables = self.one("SELECT count(*) FROM sqlite_master")
@@ -83,6 +77,16 @@ class File:
         except BaseException:
             self.close()
             raise
+
+    def _make_or_open(self) -> sqlite3.Connection:
+        """Return a connection to the file, which is made if there is none."""
+        try:
+            return self._connected("rwc")
+        except (sqlite3.OperationalError, ValueError) as error:  # ValueError: not a path
+            raise EvaluationsError(
+                f"{str(self.path)!r} must be a file that can be written; got {error}. "
+                "Make its folder, or choose another path."
+            ) from error
 
     def _start(self) -> None:
         """Start without a connection, as in a new process."""
@@ -167,29 +171,33 @@ class File:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            path = str(self.path)
-            code = _code(error)
-            if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, 0):
-                raise EvaluationsError(
-                    f"{path!r} must be a file of evaluations; got {error}. If it was one, "
-                    "`bayescfx store check` and `bayescfx store export` save readable rows."
-                ) from error
-            if code in _BUSY:
-                raise Unwritten(
-                    f"{path!r} is held by another program ({error}). Wait until it has finished, "
-                    "or use another file."
-                ) from error
-            if code == sqlite3.SQLITE_ERROR:  # no such table or column
-                raise EvaluationsError(
-                    f"{path!r} is damaged or was changed: {error}. `bayescfx store export` saves "
-                    "the rows that can be read."
-                ) from error
-            gone = code == sqlite3.SQLITE_CANTOPEN and not self._absolute.exists()
-            advice = "Put it back where it was" if gone else "Make room"
-            raise Unwritten(
-                f"{path!r} must be a file that can be written; got {error}. {advice}, or use "
-                "another file."
-            ) from error
+            raise self._translate(error) from error
+
+    def _translate(self, error: Exception) -> EvaluationsError:
+        """Return the error of this library for one of SQLite."""
+        path = str(self.path)
+        code = _code(error)
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, 0):
+            return EvaluationsError(
+                f"{path!r} must be a file of evaluations; got {error}. If it was one, "
+                "`bayescfx store check` and `bayescfx store export` save readable rows."
+            )
+        if code in _BUSY:
+            return Unwritten(
+                f"{path!r} is held by another program ({error}). Wait until it has finished, "
+                "or use another file."
+            )
+        if code == sqlite3.SQLITE_ERROR:  # no such table or column
+            return EvaluationsError(
+                f"{path!r} is damaged or was changed: {error}. `bayescfx store export` saves "
+                "the rows that can be read."
+            )
+        gone = code == sqlite3.SQLITE_CANTOPEN and not self._absolute.exists()
+        advice = "Put it back where it was" if gone else "Make room"
+        return Unwritten(
+            f"{path!r} must be a file that can be written; got {error}. {advice}, or use "
+            "another file."
+        )
 
     def whole(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which data that can't be parsed mean that the file is damaged."""
@@ -265,17 +273,19 @@ def digest(text: object) -> bytes:
 
 def _is_current(path: str, mark: int, version: int, tables: int) -> bool:
     """Return whether a file has tables of this format; raise if it has another."""
-    if tables and mark != _APPLICATION:
+    if not tables:
+        return False
+    if mark != _APPLICATION:
         raise EvaluationsError(
             f"{path!r} must be a file of evaluations; got a database of another program. Choose "
             "another path."
         )
-    if tables and version != _FORMAT:
+    if version != _FORMAT:
         raise EvaluationsError(
             f"{path!r} must have format {_FORMAT}; got format {version}. Use the version of "
             "bayescfx that wrote it, or another path."
         )
-    return bool(tables)
+    return True
 
 
 def _make(db: sqlite3.Connection) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from bayescfx.deadline import limited_to
 from bayescfx.errors import BayesCFXError, ModelError, TargetError, attach
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.evaluations.evaluator import Evaluator, Stopped
 from bayescfx.evaluations.memory import Packed
 from bayescfx.evaluations.repeatability import LEAST_ROWS_AFTER, RepeatCheck, plan_check_after
 from bayescfx.explainer.block import Block
@@ -21,6 +21,7 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
 from bayescfx.search.question import Question
 from bayescfx.search.turns import Interrupt, Listener, run_searches
+from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
 #: Seconds for which a server is given time to answer f(query), whatever the timeout.
@@ -85,6 +86,7 @@ def answer_block(
     questions: list[Question] = []
     errors: dict[int, BayesCFXError] = {}
     fault: Exception | None = None
+    unfinished: Stopped = "interrupted"
     check: RepeatCheck | None = None
     try:
         _pose(block, evaluations, questions, errors)
@@ -101,21 +103,28 @@ def answer_block(
             check = _plan_repeat_check(open_questions)
     except Exception as error:
         fault = error
+        unfinished = "fault"
         interrupt.is_requested = True
-        for question in questions:  # a failed model call may have rows that no search received
-            question.inside.is_own_only = False
-        if not hasattr(fault, "evaluations"):  # nothing that was scored is worth an answer
-            questions = []
+        questions = _questions_after_fault(questions, fault)
         attach(fault, evaluations=block.evaluations)
     errors |= {q.position: q.error for q in questions if q.error is not None}
     return Batch(
         first=block.first,
         index=block.index,
-        answers=report(block, questions, "interrupted" if fault is None else "fault"),
+        answers=report(block, questions, unfinished),
         errors=errors,
         fault=fault,
         repeat_check=check,
     )
+
+
+def _questions_after_fault(questions: list[Question], fault: Exception) -> list[Question]:
+    """Return the questions that are answered after a fault: those of a failed model call."""
+    if not hasattr(fault, "evaluations"):  # nothing that was scored is worth an answer
+        return []
+    for question in questions:  # a failed model call may have rows that no search received
+        question.inside.is_own_only = False
+    return questions
 
 
 def _pose(
@@ -129,28 +138,11 @@ def _pose(
     errors |= failed
     if not regions:
         return
-    settings = block.settings
     schema = next(iter(regions.values())).schema
     evaluator = Evaluator(
-        block.model, schema, evaluations, block.snapshot, on_fault=settings.on_fault
+        block.model, schema, evaluations, block.snapshot, on_fault=block.settings.on_fault
     )
-    asked = [
-        Question(
-            evaluator,
-            region,
-            settings.rows_per_query(block.model),
-            block.generators[position - block.first],
-            n=int(settings.n),
-            tolerance=float(settings.tolerance),
-            position=position,
-            name=block.name(position) if block.names_queries else None,
-        )
-        for position, region in regions.items()
-    ]
-    for question in asked if settings.prove is not False else ():
-        question.prover = block.prover
-        question.proof_work = settings.proof_work(len(asked))
-        question.proof_seconds = settings.proof_seconds
+    asked = _make_questions(block, evaluator, regions)
     asked[0].spent = block.n_spent
     # f(query) is needed for any answer, so that it is scored whatever the timeout.
     with limited_to(block.deadline, LEAST_WAIT):
@@ -167,6 +159,31 @@ def _pose(
             if block.on_error == "raise":
                 raise block.name_query(position, error) from None
             errors[position] = error
+
+
+def _make_questions(
+    block: Block, evaluator: Evaluator, regions: Mapping[int, Region]
+) -> list[Question]:
+    """Return the questions of a block, without targets, given the regions by position."""
+    settings = block.settings
+    questions: list[Question] = []
+    for position, region in regions.items():
+        question = Question(
+            evaluator,
+            region,
+            settings.rows_per_query(block.model),
+            block.generators[position - block.first],
+            n=int(settings.n),
+            tolerance=float(settings.tolerance),
+            position=position,
+            name=block.name(position) if block.names_queries else None,
+        )
+        if settings.prove is not False:
+            question.prover = block.prover
+            question.proof_work = settings.proof_work(len(regions))
+            question.proof_seconds = settings.proof_seconds
+        questions.append(question)
+    return questions
 
 
 def _missing_output(question: Question) -> ModelError:

@@ -129,38 +129,52 @@ class Block:
         self, check_row: CheckRow
     ) -> tuple[Any, Sequence[int], dict[int, BayesCFXError]]:
         """Return the rows that may be asked about, their positions, and errors of the others."""
-        is_table = isinstance(self.rows, pd.DataFrame)
+        singles = self.rows
+        if isinstance(self.rows, pd.DataFrame):
+            singles = [self.rows.iloc[k : k + 1] for k in range(len(self.rows))]
         kept: list[int] = []
         refused: dict[int, BayesCFXError] = {}
-        for k in range(len(self.rows)):
+        for k, row in enumerate(singles):
             try:
-                check_row(self.rows.iloc[k : k + 1] if is_table else self.rows[k])
+                check_row(row)
                 kept.append(k)
             except BayesCFXError as error:
                 refused[self.first + k] = error
-        rows = self.rows.iloc[kept] if is_table else [self.rows[k] for k in kept]
-        return rows, [self.first + k for k in kept], refused
+        return self._take(kept), [self.first + k for k in kept], refused
+
+    def _take(self, row_numbers: list[int]) -> Any:
+        """Return some of the rows."""
+        if isinstance(self.rows, pd.DataFrame):
+            return self.rows.iloc[row_numbers]
+        return [self.rows[k] for k in row_numbers]
 
     def make_regions(self) -> tuple[Mapping[int, Region], dict[int, BayesCFXError]]:
         """Return the region around each query, by position, and the errors of the others."""
         if self.regions is not None:
             return self.regions, {}
         found = self.space.regions(self.encode())
-        if self.on_error == "raise":
-            for position, error in found.errors.items():
-                raise self.name_query(position, error)
+        if found.errors:
+            self.raise_first(found.errors)
         return found.regions, found.errors
 
     def name(self, position: int) -> str:
         """Return how messages refer to a query: by its label, or by its position."""
-        row_number = position - self.first
-        label = None
+        label = self._label(position - self.first)
+        is_position = isinstance(label, int) and label == position
+        return f"at position {position}" if is_position or label is None else repr(label)
+
+    def _label(self, row_number: int) -> object:
+        """Return the label of a row in its table, or of a Series; None without a label."""
         if isinstance(self.rows, pd.DataFrame):
-            label = self.rows.index.tolist()[row_number]
-        elif isinstance(self.rows[row_number], pd.Series):
-            label = self.rows[row_number].name
-        is_position = label is None or (isinstance(label, int) and label == position)
-        return f"at position {position}" if is_position else repr(label)
+            return self.rows.index.tolist()[row_number]
+        row = self.rows[row_number]
+        return row.name if isinstance(row, pd.Series) else None
+
+    def raise_first(self, errors: Mapping[int, BayesCFXError]) -> None:
+        """Raise the first of some errors, given by position, unless errors are recorded."""
+        if self.on_error == "raise":
+            for position, error in errors.items():
+                raise self.name_query(position, error)
 
     def name_query(self, position: int, error: BayesCFXError) -> BayesCFXError:
         """Return the error of a query, with a note that names the query if there are several."""

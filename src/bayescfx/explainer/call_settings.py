@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypedDict
 
@@ -152,15 +152,7 @@ class CallSettings:
         if not options:
             return self
         names = [each.name for each in fields(self) if each.init]
-        for name in options:
-            if name not in names:
-                raise SettingsError(f"there is no setting {name!r}.{suggest(name, names)}")
-            if only is not None and name not in only:
-                raise SettingsError(
-                    f"the setting {name!r} has no effect here; only {', '.join(map(repr, only))} "
-                    "may be given.",
-                    parameter=name,
-                )
+        _check_names(options, names, names if only is None else only)
         return replace(self, **options)
 
     @property
@@ -245,6 +237,19 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
 )
 
 
+def _check_names(given: Iterable[str], names: list[str], allowed: Collection[str]) -> None:
+    """Raise if a given name is none of the settings' `names`, or none of those `allowed` here."""
+    for name in given:
+        if name not in names:
+            raise SettingsError(f"there is no setting {name!r}.{suggest(name, names)}")
+        if name not in allowed:
+            raise SettingsError(
+                f"the setting {name!r} has no effect here; only {', '.join(map(repr, allowed))} "
+                "may be given.",
+                parameter=name,
+            )
+
+
 def _check_seed(rng: Any) -> None:
     """Raise unless a generator can be made from `rng`."""
     try:
@@ -258,14 +263,19 @@ def _check_seed(rng: Any) -> None:
 
 def find_search(method: Any) -> Search:
     """Return the search that `method` names or is."""
-    if isinstance(method, str):
-        if method in METHODS:
-            return METHODS[method]()
-        expected = f"one of {', '.join(map(repr, METHODS))}"
-        raise SettingsError(
-            f"`method` must be {expected}; got {shown(method)}.{suggest(method, METHODS)}",
-            parameter="method",
-        )
+    if not isinstance(method, str):
+        return _check_search(method)
+    if method in METHODS:
+        return METHODS[method]()
+    expected = f"one of {', '.join(map(repr, METHODS))}"
+    raise SettingsError(
+        f"`method` must be {expected}; got {shown(method)}.{suggest(method, METHODS)}",
+        parameter="method",
+    )
+
+
+def _check_search(method: Any) -> Search:
+    """Return a configured search; raise if it is none."""
     entry_point = getattr(method, "rounds", None) or getattr(method, "run", None)
     if callable(entry_point) and not isinstance(method, type):
         search: Search = method

@@ -33,7 +33,7 @@ from bayescfx.errors import (
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.evaluations.known import Snapshot
-from bayescfx.evaluations.repeatability import check_before
+from bayescfx.evaluations.repeatability import RepeatCheck, check_before
 from bayescfx.explainer.batches import LEAST_WAIT, Batch, answer_block
 from bayescfx.explainer.block import Block, CheckRow, OnError
 from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
@@ -286,17 +286,19 @@ class Explainer:
             check_row=check_row,
         )
         if isinstance(queries, Iterator):
-            if self.evaluations is None:
-                call = replace(call, keeps_rows=False)
-            else:
-                call = _begin(call, [], (target,))
-            return _answer_stream(call, queries, target)
+            return self._ask_stream(call, queries, target)
         rows = _as_rows(queries)
         targets = _one_per_query(target, len(rows))
         blocks = _read_table(call, rows, targets)
         if self.evaluations is not None:
             call = _begin(call, blocks, targets)
         return _answer_blocks(call, _with_generators(call, blocks), len(rows))
+
+    def _ask_stream(self, call: Block, frames: Iterator[Any], target: Any) -> Iterator[Batch]:
+        """Yield the answers to tables of queries; without evaluations, no scored row is kept."""
+        if self.evaluations is None:
+            return _answer_stream(replace(call, keeps_rows=False), frames, target)
+        return _answer_stream(_begin(call, [], (target,)), frames, target)
 
     def _claim(self, settings: CallSettings) -> Evaluations:
         """Return the evaluations of this model, or new ones; raise if they are of another model."""
@@ -307,12 +309,17 @@ class Explainer:
         columns = tuple(self.space.schema.places)
         store = given.claim(columns, self.model.identity(is_steady=is_steady))
         if settings.run is not None and store.file is None:
-            raise SettingsError(
-                f"`run` must be None without a file of evaluations; got {settings.run!r}.",
-                parameter="run",
-                advice="Pass evaluations=Evaluations.open(path).",
-            )
+            raise _run_without_file(settings.run)
         return store
+
+
+def _run_without_file(run: str) -> SettingsError:
+    """Return the error for a named run whose evaluations are not kept in a file."""
+    return SettingsError(
+        f"`run` must be None without a file of evaluations; got {run!r}.",
+        parameter="run",
+        advice="Pass evaluations=Evaluations.open(path).",
+    )
 
 
 # ── the loop ──
@@ -324,14 +331,19 @@ def _begin(call: Block, blocks: list[Block], targets: Any) -> Block:
     A run without a seed has the one that was drawn for it when it began.
     """
     settings = call.settings
-    key: Callable[[], str] | None = None
-    if settings.rng is not None or settings.run is not None:  # else it is never the same again
-        key = partial(run_key, settings, call.space, blocks, targets)
     with limited_to(call.deadline):
-        snapshot = call.evaluations.begin(settings.run, key)
-    if settings.rng is None and snapshot.seed is not None:
+        snapshot = call.evaluations.begin(settings.run, _key_function(call, blocks, targets))
+    if settings.rng is None:
         settings = replace(settings, rng=snapshot.seed)
     return replace(call, settings=settings, snapshot=snapshot)
+
+
+def _key_function(call: Block, blocks: list[Block], targets: Any) -> Callable[[], str] | None:
+    """Return a function that computes the call's key; None if the call can't be repeated."""
+    settings = call.settings
+    if settings.rng is None and settings.run is None:
+        return None
+    return partial(run_key, settings, call.space, blocks, targets)
 
 
 def _answer_blocks(
@@ -366,16 +378,22 @@ def _answer_here(call: Block, blocks: Iterator[Block], n_queries: int | None) ->
             store = call.evaluations if call.keeps_rows else Evaluations()
             batch = answer_block(block, store, interrupt, on_step, checks_model=checks_model)
             if batch.repeat_check is not None:
-                try:
-                    with limited_to(call.deadline):
-                        checks_model = batch.repeat_check.is_deterministic(call.model)
-                except KeyboardInterrupt:  # the answers of this block are complete
-                    interrupt.is_requested = True
+                checks_model = _is_deterministic(call, batch.repeat_check, interrupt)
             reasons |= {answer.stopped for answer in batch.answers.values()}
             yield batch
             if interrupt.is_requested:
                 break
     _end_call(call, interrupt, reasons)
+
+
+def _is_deterministic(call: Block, check: RepeatCheck, interrupt: Interrupt) -> bool:
+    """Score the rows of a finished block again; an interruption ends the call after the block."""
+    try:
+        with limited_to(call.deadline):
+            return check.is_deterministic(call.model)
+    except KeyboardInterrupt:  # the answers of this block are complete
+        interrupt.is_requested = True
+        return True
 
 
 def _answer_in_workers(
@@ -388,15 +406,20 @@ def _answer_in_workers(
         for batch in _in_order_of_blocks(call, blocks, n_workers, interrupt, on_step):
             if call.evaluations.file is None:
                 _absorb(call, batch)
-            answers = {
-                position: answer.with_context(call.evaluations, call.space)
-                for position, answer in batch.answers.items()
-            }
-            if batch.fault is not None:
-                attach(batch.fault, evaluations=call.evaluations)
             reasons |= {answer.stopped for answer in batch.answers.values()}
-            yield replace(batch, answers=answers, scored=None)
+            yield _with_context(call, batch)
     _end_call(call, interrupt, reasons)
+
+
+def _with_context(call: Block, batch: Batch) -> Batch:
+    """Return the answers of a worker with what was not sent: the evaluations and the space."""
+    answers = {
+        position: answer.with_context(call.evaluations, call.space)
+        for position, answer in batch.answers.items()
+    }
+    if batch.fault is not None:
+        attach(batch.fault, evaluations=call.evaluations)
+    return replace(batch, answers=answers, scored=None)
 
 
 def _in_order_of_blocks(
@@ -410,23 +433,11 @@ def _in_order_of_blocks(
     order: list[int] = []  # of the blocks that were handed out
     waiting: dict[int, Batch] = {}
     checks_model = True
-
-    def handed_out() -> Iterator[Block]:
-        for block in blocks:
-            order.append(block.first)
-            yield block
-
     try:
-        for batch in in_workers(call, handed_out(), n_workers, interrupt):
-            if call.evaluations.file is not None:  # what a crash must not lose
-                _absorb(call, batch)
-            if on_step is not None:
-                _report_ends(call, batch, interrupt, on_step)
-            interrupt.is_requested |= batch.fault is not None
-            check = batch.repeat_check
-            if check is not None and checks_model and not call.deadline.passed:
-                with limited_to(call.deadline):
-                    checks_model = check.is_deterministic(call.model, in_other_process=True)
+        for batch in in_workers(call, _noting_order(blocks, order), n_workers, interrupt):
+            _receive(call, batch, interrupt, on_step)
+            if checks_model:
+                checks_model = _is_same_here(call, batch.repeat_check)
             waiting[batch.first] = batch
             while order and order[0] in waiting:
                 yield waiting.pop(order.pop(0))
@@ -434,6 +445,30 @@ def _in_order_of_blocks(
         interrupt.is_requested = True
     for first in sorted(waiting):  # others before them were not finished
         yield waiting[first]
+
+
+def _noting_order(blocks: Iterable[Block], order: list[int]) -> Iterator[Block]:
+    """Yield the blocks, and append the position of each to `order`."""
+    for block in blocks:
+        order.append(block.first)
+        yield block
+
+
+def _receive(call: Block, batch: Batch, interrupt: Interrupt, on_step: Listener | None) -> None:
+    """Record the rows of a worker in the file and report its answers; a fault ends the call."""
+    if call.evaluations.file is not None:  # what a crash must not lose
+        _absorb(call, batch)
+    if on_step is not None:
+        _report_ends(call, batch, interrupt, on_step)
+    interrupt.is_requested |= batch.fault is not None
+
+
+def _is_same_here(call: Block, check: RepeatCheck | None) -> bool:
+    """Return whether the model gives a worker's outputs in this process, as far as it is known."""
+    if check is None or call.deadline.passed:
+        return True
+    with limited_to(call.deadline):
+        return check.is_deterministic(call.model, in_other_process=True)
 
 
 def _absorb(call: Block, batch: Batch) -> None:
@@ -450,8 +485,9 @@ def _end_call(call: Block, interrupt: Interrupt, reasons: set[str]) -> None:
             "Raise StopIteration to end it quietly.",
             BayesCFXWarning,
         )
-    is_cut_short = interrupt.is_requested or not reasons.isdisjoint(CUT_SHORT)
-    if call.snapshot.run is not None and not is_cut_short:  # else the same call goes on with it
+    if call.snapshot.run is None or interrupt.is_requested:
+        return
+    if reasons.isdisjoint(CUT_SHORT):  # else the same call goes on with the run
         call.evaluations.finish(call.snapshot.run)
 
 
@@ -552,22 +588,26 @@ def _read_table(call: Block, rows: Any, targets: list[Any]) -> list[Block]:
     # Rules other than limits may fail for a query, and lists are not checked before.
     makes_regions = not is_table or len(limits_of(call.space)) < len(call.space.rules)
     parts = rows.iloc if is_table else rows
-    size = BLOCK if call.settings.share == "block" else 1
+    size = {"block": BLOCK, "none": 1}[call.settings.share]
     blocks: list[Block] = []
     for first in range(0, len(targets), size):
         part = slice(first, first + size)
         block = replace(call, first=first, rows=parts[part], targets=targets[part])
-        encoded = block.encode()
-        block = replace(block, encoded=encoded)
-        if makes_regions and not encoded.errors:
-            regions, failed = block.make_regions()  # raises if a rule fails for a query
-            block = block if failed else replace(block, regions=regions)
-        if call.on_error == "raise":
-            for position, error in encoded.errors.items():
-                raise block.name_query(position, error)
-        blocks.append(block)
+        blocks.append(_read_block(block, makes_regions))
     _warn_about_queries(blocks, call.names_queries)
     return blocks
+
+
+def _read_block(block: Block, makes_regions: bool) -> Block:
+    """Return a block with its queries as codes and, if they are made already, its regions."""
+    encoded = block.encode()
+    block = replace(block, encoded=encoded)
+    if encoded.errors:
+        block.raise_first(encoded.errors)
+    elif makes_regions:
+        regions, failed = block.make_regions()  # raises if a rule fails for a query
+        return block if failed else replace(block, regions=regions)
+    return block
 
 
 def _warn_about_queries(blocks: list[Block], names_queries: bool) -> None:
@@ -578,11 +618,19 @@ def _warn_about_queries(blocks: list[Block], names_queries: bool) -> None:
         for position, texts in block.encode().notes.items()
         for text in texts
     ]
+    if not names_queries:
+        for _, text in notes:
+            warn(text, SpaceWarning)
+    elif notes:
+        _warn_about_first(notes)
+
+
+def _warn_about_first(notes: list[tuple[str, str]]) -> None:
+    """Issue the first of the notes, which are names of queries with texts, as a warning."""
+    name, text = notes[0]
     n_others = len(dict(notes)) - 1
-    for name, text in notes[:1] if names_queries else notes:
-        more = f" (and {n_others} more)" if n_others else ""
-        which = f"for the query {name}{more}: " if names_queries else ""
-        warn(which + text, SpaceWarning)
+    more = f" (and {n_others} more)" if n_others else ""
+    warn(f"for the query {name}{more}: {text}", SpaceWarning)
 
 
 def _with_generators(call: Block, blocks: list[Block]) -> Iterator[Block]:
@@ -596,7 +644,7 @@ def _with_generators(call: Block, blocks: list[Block]) -> Iterator[Block]:
 def _read_stream(call: Block, frames: Iterator[Any], target: Any) -> Iterator[Block]:
     """Yield the rows of many tables in blocks."""
     parent = np.random.default_rng(call.settings.rng)
-    size = BLOCK if call.settings.share == "block" else 1
+    size = {"block": BLOCK, "none": 1}[call.settings.share]
     for first, part in _cut(frames, size):
         generators = child_generators(call.settings.rng, parent, first, len(part))
         targets = [target] * len(part)
@@ -610,13 +658,7 @@ def _cut(frames: Iterator[Any], size: int) -> Iterator[tuple[int, pd.DataFrame]]
     rest = pd.DataFrame()
     first = 0
     for item in frames:
-        given, table = item if isinstance(item, tuple) else (None, item)
-        frame = as_pandas(table)
-        if not isinstance(frame, pd.DataFrame):
-            raise QueryError(
-                f"`frames` must be DataFrames; got {type(frame).__name__}. For one table use "
-                "explain_many."
-            )
+        given, frame = _positioned_frame(item)
         if given is not None and given != first + len(rest):  # others were answered before
             if len(rest):
                 yield first, rest
@@ -630,6 +672,18 @@ def _cut(frames: Iterator[Any], size: int) -> Iterator[tuple[int, pd.DataFrame]]
             first += size
     if len(rest):
         yield first, rest
+
+
+def _positioned_frame(item: Any) -> tuple[int | None, pd.DataFrame]:
+    """Return the position of a table's first row, if it comes with one, and the table."""
+    given, table = item if isinstance(item, tuple) else (None, item)
+    frame = as_pandas(table)
+    if not isinstance(frame, pd.DataFrame):
+        raise QueryError(
+            f"`frames` must be DataFrames; got {type(frame).__name__}. For one table use "
+            "explain_many."
+        )
+    return given, frame
 
 
 # ── putting answers together ──
@@ -649,11 +703,14 @@ def _collect(batches: Iterator[Batch], rows: Any) -> dict[int, Explanation]:
     except Exception as error:  # workers or the store were lost
         faults.append(error)
     fault = next(filter(None, faults), None)
-    if fault is None:
-        return answers
-    if answers:
-        attach(fault, explanations=_in_order(answers, rows))
-    raise fault
+    if fault is not None:
+        raise _with_answers(fault, answers, rows)
+    return answers
+
+
+def _with_answers(fault: Exception, answers: dict[int, Explanation], rows: Any) -> Exception:
+    """Return an error that carries the answers of finished blocks, if there are any."""
+    return attach(fault, explanations=_in_order(answers, rows)) if answers else fault
 
 
 def _as_frames(batches: Iterator[Batch], space: Space) -> Iterator[pd.DataFrame]:

@@ -62,6 +62,16 @@ class AnswerRow:
     plausibility: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Whether a target is reached, and if it is missed what keeps it away."""
+
+    status: Status
+    probability: float | None = None  # that an allowed row reaches the target
+    binding: tuple[str, ...] = ()  # the binding constraints in words
+    jump: tuple[float, float] | None = None  # the nearest outputs on either side
+
+
 def report(
     block: Block, questions: Sequence[Question], unfinished: Stopped
 ) -> dict[int, Explanation]:
@@ -146,18 +156,14 @@ def _answer(
     found = counterfactuals(question, X, y, lines)
     is_miss = not (question.already_met or question.reached)
     proof = _proof(question, is_miss)
-    is_proven = question.proof.conclusion == "out of reach"
-    verdict = _verdict(question, block.deadline) if is_miss and not is_proven else None
-    probability = 0.0 if is_proven else None
-    if verdict is not None:
-        probability = verdict.probability
+    outcome = _explain_miss(block, question) if is_miss else _Outcome(_REACHED[found[0].valid])
     return Explanation(
         query=lines[0].row,
         output=question.output,
         target=question.target,
         wanted=question.wanted,
         accepted=question.acceptance,
-        status=_status(question, verdict) if is_miss else _REACHED[found[0].valid],
+        status=outcome.status,
         counterfactuals=found,
         stopped=question.stopped,
         reachable=_reachable(question),
@@ -167,11 +173,11 @@ def _answer(
         space=block.space,
         layout=question.region.schema.layout,
         tolerance=question.tolerance,
-        probability_reachable=probability,
-        binding=_binding(block, question, verdict),
+        probability_reachable=outcome.probability,
+        binding=outcome.binding,
         method=", ".join(question.ran) or block.settings.method_name,
         seed=block.settings.seed,
-        jump=_jump(question) if is_miss else None,
+        jump=outcome.jump,
         n_wanted=question.n,
         proof=proof[0],
         bound=proof[1],
@@ -181,25 +187,38 @@ def _answer(
 
 def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None, str]:
     """Return what is proven, the lower bound on the cost, and why there is no complete proof."""
-    proof = question.proof
-    if question.already_met:
-        return None, None, ""
+    proof = question.proof  # empty if the target was met already
     if question.stopped == "exhausted":  # every allowed row was scored
         proof = Proof("out of reach" if is_miss else "optimal", proof.bound)
     if proof.conclusion in ("optimal", "out of reach"):
         return proof.conclusion, proof.bound, ""
     if proof.conclusion is None or is_miss or not proof.bound:
         return None, proof.bound, proof.reason
+    return _gap(question, proof.bound), proof.bound, proof.reason
+
+
+def _gap(question: Question, bound: float) -> str:
+    """Return by how much the best cost may exceed the lowest one, in words."""
     cost = float(effort(question.region, question.X[[question.best]])[0])
-    gap = math.ceil(1000.0 * (cost / proof.bound - 1.0)) / 10.0
-    return f"within {gap:g} %", proof.bound, proof.reason
+    gap = math.ceil(1000.0 * (cost / bound - 1.0)) / 10.0
+    return f"within {gap:g} %"
 
 
-def _binding(block: Block, question: Question, verdict: Verdict | None) -> tuple[str, ...]:
-    """Return the binding constraints in words: computed after a proof, else estimated."""
-    if verdict is not None:
-        return verdict.binding
-    if question.proof.conclusion != "out of reach" or question.prover is None:
+def _explain_miss(block: Block, question: Question) -> _Outcome:
+    """Return what a proof or else the surrogate's verdict says about a target not reached."""
+    jump = _jump(question)
+    if question.proof.conclusion == "out of reach":
+        return _Outcome("unreachable", 0.0, _proven_binding(block, question), jump)
+    verdict = _verdict(question, block.deadline)
+    status = _status(question, verdict)
+    if verdict is None:
+        return _Outcome(status, jump=jump)
+    return _Outcome(status, verdict.probability, verdict.binding, jump)
+
+
+def _proven_binding(block: Block, question: Question) -> tuple[str, ...]:
+    """Return the constraints in words without which a target that is out of reach is not."""
+    if question.prover is None:
         return ()
     work = PROOF_WORK / PROOFS_PER_QUERY
     with limited_to(block.deadline):
@@ -208,8 +227,8 @@ def _binding(block: Block, question: Question, verdict: Verdict | None) -> tuple
 
 
 def _status(question: Question, verdict: Verdict | None) -> Status:
-    """Return whether a target that was not reached is out of reach."""
-    if question.stopped == "exhausted" or question.proof.conclusion == "out of reach":
+    """Return whether a target that was not reached, without a proof, is out of reach."""
+    if question.stopped == "exhausted":
         return "unreachable"
     # The search gave up on what its surrogate knew then. All scored rows may say more, or that
     # nothing can be said.
@@ -247,19 +266,24 @@ def _jump(question: Question) -> tuple[float, float] | None:
 
 def _verdict(question: Question, deadline: Deadline) -> Verdict | None:
     """Return the surrogate's verdict on a miss, if enough rows were scored and there is time."""
-    n_scored = len(question.y)
-    if not n_scored or question.stopped in CUT_SHORT or deadline.passed:
-        return None
-    n_free = len(question.region.free)
-    for_few_features = _ROWS_FOR_VERDICT_WITH_FEW_FEATURES + _ROWS_PER_FEATURE * n_free
-    is_exhausted = question.stopped == "exhausted"  # every allowed row was scored
-    if n_scored < min(_ROWS_FOR_VERDICT, for_few_features) and not is_exhausted:
+    is_cut_short = question.stopped in CUT_SHORT or deadline.passed
+    if is_cut_short or not _has_rows_for_verdict(question):
         return None
     try:
         with limited_to(deadline), one_thread(), np.errstate(over="ignore"):
             verdict = judge(question)
     except OutOfTime:
         return None
-    if is_exhausted:
+    if question.stopped == "exhausted":
         return replace(verdict, conclusion=Conclusion.IMPOSSIBLE, probability=0.0)
     return verdict
+
+
+def _has_rows_for_verdict(question: Question) -> bool:
+    """Return whether enough rows were scored: all that are allowed, or some per feature."""
+    n_scored = len(question.y)
+    if question.stopped == "exhausted":  # every allowed row was scored
+        return n_scored > 0
+    n_free = len(question.region.free)
+    for_few_features = _ROWS_FOR_VERDICT_WITH_FEW_FEATURES + _ROWS_PER_FEATURE * n_free
+    return n_scored >= min(_ROWS_FOR_VERDICT, for_few_features)

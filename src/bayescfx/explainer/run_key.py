@@ -10,6 +10,7 @@ import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -52,18 +53,22 @@ def check_same_queries(block: Block) -> None:
     file = block.evaluations.file
     if block.snapshot.run is None or name is None or file is None:
         return
-    try:
-        key = _digest(_query_cells(block))
-    except BayesCFXError:  # some can't be asked: their cells count as they are
-        key = _digest(_as_plain(cells_of(block.rows)))
     with limited_to(block.deadline):
-        is_same = file.same_part(block.snapshot.run, block.first, key)
+        is_same = file.same_part(block.snapshot.run, block.first, _key_of_queries(block))
     if not is_same:
         raise EvaluationsError(
             f"`run` {name!r} was begun with other queries; those from position {block.first} on "
             "differ. Choose another name.",
             parameter="run",
         )
+
+
+def _key_of_queries(block: Block) -> str:
+    """Return a digest of a block's queries."""
+    try:
+        return _digest(_query_cells(block))
+    except BayesCFXError:  # some can't be asked: their cells count as they are
+        return _digest(_as_plain(cells_of(block.rows)))
 
 
 def _query_cells(block: Block) -> list[Plain]:
@@ -79,23 +84,36 @@ def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+@singledispatch
 def _as_plain(value: Any) -> Any:
     """Return anything that can be part of a question in JSON's own types, or by its name."""
-    if isinstance(value, np.random.Generator):
-        seeds = getattr(value.bit_generator, "seed_seq", None)
-        return repr((value.bit_generator.state, seeds))
-    if isinstance(value, np.ndarray):
-        return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
-    if isinstance(value, dict):
-        return [[str(key), _as_plain(item)] for key, item in value.items()]
-    if isinstance(value, list | tuple):
-        return [_as_plain(item) for item in value]
     if inspect.isroutine(value):
         return value.__qualname__
     try:
         return to_plain(value)
     except BayesCFXError:
         return [type(value).__qualname__, _as_plain(_attributes(value))]
+
+
+@_as_plain.register
+def _plain_generator(value: np.random.Generator) -> str:
+    seeds = getattr(value.bit_generator, "seed_seq", None)
+    return repr((value.bit_generator.state, seeds))
+
+
+@_as_plain.register
+def _plain_array(value: np.ndarray) -> list[Any]:
+    return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
+
+
+@_as_plain.register
+def _plain_dict(value: dict) -> list[Any]:  # type: ignore[type-arg]  # dispatched by class
+    return [[str(key), _as_plain(item)] for key, item in value.items()]
+
+
+@_as_plain.register
+def _plain_list(value: list | tuple) -> list[Any]:  # type: ignore[type-arg]
+    return [_as_plain(item) for item in value]
 
 
 def _attributes(value: Any) -> dict[str, Any]:

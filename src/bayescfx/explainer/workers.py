@@ -45,9 +45,16 @@ _LOSSES = {
 
 def count_workers(n_jobs: int | None) -> int:
     """Return the number of workers that `n_jobs` means; None is joblib's own configuration."""
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+    if n_jobs is None:
+        return _count_configured_workers()
+    return 1 if n_jobs == 1 else int(_require("joblib").effective_n_jobs(int(n_jobs)))
+
+
+def _count_configured_workers() -> int:
+    """Return the number of workers that joblib is configured to use; 1 if it is not in use."""
+    if "joblib" not in sys.modules:
         return 1
-    return int(_require("joblib").effective_n_jobs(None if n_jobs is None else int(n_jobs)))
+    return int(_require("joblib").effective_n_jobs(None))
 
 
 def _require(library: str) -> Any:
@@ -59,18 +66,20 @@ def in_workers(
 ) -> Iterator[Batch]:
     """Yield the answers to blocks as they finish; blocks of a lost worker are tried again."""
     backend, _ = _require("joblib.parallel").get_active_backend()
-    kind: type[_Threads] = _Processes
-    if getattr(backend, "supports_sharedmem", False):
-        kind = _Threads
-    elif hasattr(backend, "client"):
-        kind = _Dask
-    engine = kind(call, backend, n_workers)
+    engine = _engine_for(backend)(call, backend, n_workers)
     pending = iter(blocks)
     while not interrupt.is_requested:
         wave = list(islice(pending, _BLOCKS_PER_WORKER * n_workers))
         if not wave:
             return
         yield from _run_with_retries(engine, wave, n_workers, interrupt)
+
+
+def _engine_for(backend: Any) -> type[_Threads]:
+    """Return the class that runs blocks on a backend of joblib."""
+    if getattr(backend, "supports_sharedmem", False):
+        return _Threads
+    return _Dask if hasattr(backend, "client") else _Processes
 
 
 def _run_with_retries(
@@ -82,19 +91,24 @@ def _run_with_retries(
     while waiting and not interrupt.is_requested:
         part = _next_part(waiting, n_losses)
         try:
-            running: Any = engine.run(takewhile(lambda _: not interrupt.is_requested, part))
-            with closing(running) as batches:
-                for batch in batches:
-                    del waiting[batch.first]
-                    yield batch
+            yield from _run_part(engine, part, waiting, interrupt)
         except Exception as error:
             if not _is_loss(error):
                 raise
             left = [block for block in part if block.first in waiting]
             n_losses.update(block.first for block in left[: 2 * n_workers])  # begun by then
-            for block in left[:1]:
-                if n_losses[block.first] >= _TRIES_TOGETHER + _TRIES_ALONE:
-                    raise _lost(block, error) from error
+            _check_losses(left, n_losses, error)
+
+
+def _run_part(
+    engine: _Threads, part: list[Block], waiting: dict[int, Block], interrupt: Interrupt
+) -> Iterator[Batch]:
+    """Yield the answers to some blocks as they finish; they do not wait any longer."""
+    running: Any = engine.run(takewhile(lambda _: not interrupt.is_requested, part))
+    with closing(running) as batches:
+        for batch in batches:
+            del waiting[batch.first]
+            yield batch
 
 
 def _next_part(waiting: Mapping[int, Block], n_losses: Mapping[int, int]) -> list[Block]:
@@ -106,6 +120,13 @@ def _next_part(waiting: Mapping[int, Block], n_losses: Mapping[int, int]) -> lis
         if n_losses[first] >= _TRIES_TOGETHER:
             return [block]
     return list(waiting.values())
+
+
+def _check_losses(left: list[Block], n_losses: Mapping[int, int], error: Exception) -> None:
+    """Raise if the first of the blocks that are left was tried often enough."""
+    for block in left[:1]:
+        if n_losses[block.first] >= _TRIES_TOGETHER + _TRIES_ALONE:
+            raise _lost(block, error) from error
 
 
 def _lost(block: Block, error: Exception) -> WorkerError:
@@ -195,8 +216,7 @@ class _Dask(_Processes):
     def _run_tasks(self, function: Callable[..., Any], tasks: Iterator[Any]) -> Iterator[Any]:
         distributed = optional("distributed", "this backend needs")
         client = self.backend.client
-        if self.sent is None or self.sent.status != "finished":  # each worker gets a copy
-            self.sent = client.scatter(self.parcel, broadcast=True, hash=False)
+        self._send_call(client)
         waiting = (
             client.submit(function, digest, self.sent, block, pure=False)
             for digest, _, block in tasks
@@ -209,6 +229,11 @@ class _Dask(_Processes):
                     running.add(new)
         finally:
             client.cancel(list(running.futures))
+
+    def _send_call(self, client: Any) -> None:
+        """Send each worker a copy of the call, unless the last one is still there."""
+        if self.sent is None or self.sent.status != "finished":
+            self.sent = client.scatter(self.parcel, broadcast=True, hash=False)
 
 
 _calls: dict[str, Block] = {}  # in a worker: the last call, by its digest

@@ -229,10 +229,7 @@ class Endpoint:
             if not reply.is_busy:
                 break
             if deadline.passed:
-                raise _LateError(
-                    f"the model at {url} does not answer in time: {reply.reason}"
-                    f", {attempt} attempts. Start the server, or pass a longer `timeout`."
-                )
+                raise _late(url, reply, attempt)
             if attempt > self.patience.retries:
                 break
             self.sleep(min(self._pause(attempt, reply), deadline.left))
@@ -348,6 +345,14 @@ def _retry_after(headers: Mapping[str, str]) -> float:
         return (then - now).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return 0.0
+
+
+def _late(url: str, reply: Reply, attempt: int) -> _LateError:
+    """Return the error for a server that was away until the time limit."""
+    return _LateError(
+        f"the model at {url} does not answer in time: {reply.reason}"
+        f", {attempt} attempts. Start the server, or pass a longer `timeout`."
+    )
 
 
 def _short(content: Any) -> str:

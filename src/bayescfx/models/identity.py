@@ -150,10 +150,15 @@ class _ModelPickler(pickle.Pickler):
         if home in ("sklearn.neighbors._kd_tree", "sklearn.neighbors._ball_tree"):
             return np.array, (np.asarray(part.data),)
         if home == "sklearn.tree._tree" and hasattr(part, "node_count"):
-            state = part.__getstate__()
-            nodes = [state["nodes"][name].copy() for name in state["nodes"].dtype.names]
-            return list, ([*nodes, state["values"]],)
+            return list, (_tree_arrays(part),)
         return NotImplemented
+
+
+def _tree_arrays(tree: Any) -> list[Any]:
+    """Return the nodes of a decision tree of scikit-learn by field, and their values."""
+    state = tree.__getstate__()
+    nodes = [state["nodes"][name].copy() for name in state["nodes"].dtype.names]
+    return [*nodes, state["values"]]
 
 
 def _join_contents(*parts: object) -> bytes | None:

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 
 from bayescfx.checks import check, is_number
 from bayescfx.data.tables import Rows
-from bayescfx.deadline import in_time, time_limit
+from bayescfx.deadline import Deadline, in_time, time_limit
 from bayescfx.errors import ModelError, OutOfTime, one_line
 from bayescfx.models.model import Model, answered, as_model
 
@@ -200,9 +200,7 @@ class Worker:
             return answer
         except TimeoutError:
             self._stop()
-            kind = _LateError if deadline.passed else ModelError
-            cause = f"gave no answer within {round(seconds, 2):g} s"
-            raise kind(f"`model` {cause}, in its own process.") from None
+            raise _no_answer(seconds, deadline) from None
         except (OSError, EOFError, pickle.UnpicklingError):
             self._stop()
             raise ModelError(f"`model` {_exit_cause(process)}, in its own process.") from None
@@ -232,6 +230,12 @@ def _kill(process: subprocess.Popen[bytes], owner: int) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         else:  # it has ended; another process may have its number by now
             process.kill()
+
+
+def _no_answer(seconds: float, deadline: Deadline) -> ModelError:
+    """Return the error for a model that gave no answer in time."""
+    kind = _LateError if deadline.passed else ModelError
+    return kind(f"`model` gave no answer within {round(seconds, 2):g} s, in its own process.")
 
 
 def _exit_cause(process: subprocess.Popen[bytes]) -> str:

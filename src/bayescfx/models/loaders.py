@@ -92,16 +92,15 @@ def _load_local(source: str, trust: Trust, output: str | None) -> Loaded:
     """Return a model from MLflow, a module or a file."""
     from bayescfx.models.loaded import Loaded
 
-    is_named = is_code(source)
-    is_registered = source.startswith(REGISTERED)
-    if not is_named and not is_registered:
-        _check_file(source)
-    position = _position(source, output)
-    if is_named:
+    if is_code(source):
+        position = _position(source, output)
         return Loaded.of(import_name(source), position)
-    if is_registered:
+    if source.startswith(REGISTERED):
+        position = _position(source, output)
         model, fields = _mlflow(source, trust)
         return Loaded.of(model, fields | position)
+    _check_file(source)
+    position = _position(source, output)
     return _load_file(source, trust, None if position else output, position)
 
 

@@ -67,18 +67,12 @@ def read_rows(path: Path) -> Iterator[StoredRows]:
         for section, name, layout_text in _readable(database, models):
             layout = _read_layout(layout_text)
             query = f"SELECT cells, output FROM evaluations WHERE model = {section:d}"
-            rows: list[Any] = []
-            outputs: list[float] = []
-            n_lost = 0
-            for cells, output in _readable(database, query):
-                row = _read_row(layout, cells, output)
-                if row is None:
-                    n_lost += 1
-                else:
-                    rows.append(row[0])
-                    outputs.append(row[1])
+            found = [_read_row(layout, *line) for line in _readable(database, query)]
+            kept = [row for row in found if row is not None]
+            rows = [cells for cells, _ in kept]
+            outputs = [output for _, output in kept]
             table = pd.DataFrame() if layout is None else layout.table(rows)
-            yield StoredRows(str(name), table, outputs, n_lost)
+            yield StoredRows(str(name), table, outputs, len(found) - len(kept))
 
 
 def _read_layout(text: str) -> Layout | None:
@@ -124,11 +118,16 @@ def read_all(path: Path) -> tuple[pd.DataFrame, int]:
     for stored in read_rows(path):
         n_lost += stored.n_lost
         if stored.outputs:
-            table = as_frame(stored.rows)
-            table[free_name("output", table.columns)] = stored.outputs
-            table.insert(0, free_name("model", table.columns), stored.model)
-            tables.append(table)
+            tables.append(_as_table(stored))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(), n_lost
+
+
+def _as_table(stored: StoredRows) -> pd.DataFrame:
+    """Return the rows of a model with its name in the first column and outputs in the last."""
+    table = as_frame(stored.rows)
+    table[free_name("output", table.columns)] = stored.outputs
+    table.insert(0, free_name("model", table.columns), stored.model)
+    return table
 
 
 def merge_files(target: Path, sources: Sequence[Path]) -> tuple[dict[str, int], int]:

@@ -89,17 +89,16 @@ class Client:
         if error.parameter is None:
             return text
         if error.advice and error.parameter in self.advice:
-            advice = self.advice[error.parameter].format(
-                types=",".join(getattr(error, "types", ()))
-            )
-            text = f"{text.removesuffix(error.advice)}{self._possible(advice)}".rstrip()
+            advice = self._advice_for(error, error.parameter)
+            text = f"{text.removesuffix(error.advice)}{advice}".rstrip()
         names = _option_names() if self.has_options else _plain_names()
         for name, words in {**names, **self.other_names}.items():
             text = text.replace(f"`{name}`", words)
         return text
 
-    def _possible(self, advice: str) -> str:
-        """Return advice; empty if it needs an option that the command does not have."""
+    def _advice_for(self, error: BayesCFXError, parameter: str) -> str:
+        """Return this client's advice; empty if it needs an option that the command lacks."""
+        advice = self.advice[parameter].format(types=",".join(getattr(error, "types", ())))
         flags = self.flags
         if flags is None or all(flag in flags for flag in re.findall("--[a-z-]+", advice)):
             return advice

@@ -272,12 +272,17 @@ def _check_column(name: str, cells: pd.Series[Any], index: pd.Index[Any], path: 
     are_marks = bool(is_mark.all()) and len(texts) < len(cells)
     if any((are_few, are_marks, have_commas)):
         row = texts.index[int(is_mark.argmax())]
-        where = f"row {row}" if index.name is None else f"{index.name} {index[row]}"
+        where = _place_of_row(row, index)
         advice = _number_advice(texts[row], bool(is_mark.any()), have_commas)
         raise SettingsError(
             f"column {name!r} of {path!r} must hold numbers; got {texts[row]!r} in {where}. "
             f'{advice}, or declare it with --kind "{name}=categorical".'
         )
+
+
+def _place_of_row(row: int, index: pd.Index[Any]) -> str:
+    """Return how a message refers to a row: by its identifier, or by its number."""
+    return f"row {row}" if index.name is None else f"{index.name} {index[row]}"
 
 
 def _number_advice(text: str, is_mark: bool, has_comma: bool) -> str:

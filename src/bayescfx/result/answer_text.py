@@ -214,12 +214,17 @@ def _binding(answer: Explanation) -> list[str]:
     if answer.proof == "out of reach":
         one_of = "one of these constraints" if len(answer.binding) > 1 else "this constraint"
         return [f"Removing {one_of} would make it reachable: {'; '.join(answer.binding)}."]
-    start = "Relaxing any of these constraints"
-    if len(answer.binding) == 1:
-        start = "Relaxing this constraint"
-    if all(text.startswith(DATA_RANGE) for text in answer.binding):
-        start = "Only values beyond the data"
-    return [f"{start} would bring it closer (estimated): {'; '.join(answer.binding)}."]
+    means = _means(answer.binding)
+    return [f"{means} would bring it closer (estimated): {'; '.join(answer.binding)}."]
+
+
+def _means(binding: tuple[str, ...]) -> str:
+    """Return what would bring the target closer, given the binding constraints."""
+    if all(text.startswith(DATA_RANGE) for text in binding):
+        return "Only values beyond the data"
+    if len(binding) == 1:
+        return "Relaxing this constraint"
+    return "Relaxing any of these constraints"
 
 
 def _jump(answer: Explanation) -> list[str]:

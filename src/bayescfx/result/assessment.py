@@ -299,14 +299,21 @@ def _figures(
     figures["n_changes"] = pd.array([len(each) for each in changes], dtype="Int64")
     figures["changes"] = [wording.moves(each) for each in changes]
     figures["broken"] = _broken_texts(broken_constraints(space, region, X), faults)
-    if len(space.background):
-        figures["to_data"] = _distances_to_data(unruled, region.rows(X), space.background)
-    if space.plausibility is not None:
-        figures["plausibility"] = space.plausibility.share(X)
+    figures |= _figures_of_data(space, unruled, region, X)
     if goal is not None:
         hits = figures["hit"]
         figures["needless"] = _needless_changes(f, space, region, X, hits, goal.accepted)
     return pd.DataFrame(figures)
+
+
+def _figures_of_data(space: Space, unruled: Space, region: Region, X: Array) -> dict[str, Any]:
+    """Return how far codes ``(n, d)`` are from the data and how plausible, if there are data."""
+    figures: dict[str, Any] = {}
+    if len(space.background):
+        figures["to_data"] = _distances_to_data(unruled, region.rows(X), space.background)
+    if space.plausibility is not None:
+        figures["plausibility"] = space.plausibility.share(X)
+    return figures
 
 
 def _broken_texts(broken: list[tuple[str, ...]], faults: dict[int, Exception]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -110,13 +110,7 @@ class Explanations(Sequence[Explanation]):
         {'feature': ['x0', 'x1'], 'share': [1.0, 0.0], 'up': [1.0, nan], 'median': [1.45, nan]}
         """
         n_changing = sum(bool(answer.best.changes) for answer in self)
-        by_feature: dict[Hashable, list[Move]] = {}
-        for answer in self:
-            for name in answer.space.features:
-                by_feature.setdefault(name, [])
-            for move in moves(answer):
-                by_feature[move.feature].append(move)
-        most_frequent_first = sorted(by_feature.items(), key=lambda item: -len(item[1]))
+        most_frequent_first = sorted(_by_feature(self).items(), key=lambda item: -len(item[1]))
         lines = [_importance(name, found, n_changing) for name, found in most_frequent_first]
         return pd.DataFrame(lines)
 
@@ -230,6 +224,17 @@ def moves(answer: Explanation) -> list[Move]:
             step = math.nan
         found.append(Move(name, step, step / float(region.scale[j]), wording.move(*pair)))
     return found
+
+
+def _by_feature(answers: Iterable[Explanation]) -> dict[Hashable, list[Move]]:
+    """Return the moves of each feature in the best counterfactuals of answers."""
+    by_feature: dict[Hashable, list[Move]] = {}
+    for answer in answers:
+        for name in answer.space.features:
+            by_feature.setdefault(name, [])
+        for move in moves(answer):
+            by_feature[move.feature].append(move)
+    return by_feature
 
 
 def _importance(name: Hashable, found: Sequence[Move], n_changing: int) -> dict[str, Any]:

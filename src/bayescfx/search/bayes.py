@@ -217,12 +217,18 @@ def _start(run: _Run) -> PhaseRounds:
         if len(rows):
             yield rows
     if not len(question.y):  # only failed rows so far, and the query breaks a rule
-        fresh = start.fresh_rows(question)
-        while not len(question.y):
-            batch = list(islice(fresh, run.settings.batch))
-            if not batch:
-                return "exhausted"
-            yield np.array(batch)
+        return (yield from _find_allowed(run))
+    return Phase.REACH
+
+
+def _find_allowed(run: _Run) -> PhaseRounds:
+    """Score allowed rows until the output of one is known."""
+    fresh = start.fresh_rows(run.question)
+    while not len(run.question.y):
+        batch = list(islice(fresh, run.settings.batch))
+        if not batch:
+            return "exhausted"
+        yield np.array(batch)
     return Phase.REACH
 
 
@@ -263,11 +269,7 @@ def _approach(run: _Run) -> PhaseRounds:
             kept = 0.0
         surrogate = run.fit()
         proposal = run.propose_nearer(surrogate)
-        run.stopped = None
-        if proposal.exhausted:
-            run.stopped = "exhausted"
-        elif run.is_idle and run.accuracy.is_right(surrogate):
-            run.stopped = "nothing nearer expected"
+        run.stopped = _approach_end(run, surrogate, proposal)
         rows = run.single_changes()[: max(question.left - int(kept), 0)]
         if len(rows):
             yield rows
@@ -279,6 +281,15 @@ def _approach(run: _Run) -> PhaseRounds:
             return "budget"
         outputs = yield points
         run.accuracy.compare(surrogate, points, outputs)
+
+
+def _approach_end(run: _Run, surrogate: Surrogate, proposal: Proposal) -> Stopped | None:
+    """Return why the phase APPROACH is about to end, if it is."""
+    if proposal.exhausted:
+        return "exhausted"
+    if run.is_idle and run.accuracy.is_right(surrogate):
+        return "nothing nearer expected"
+    return None
 
 
 def _spread(run: _Run) -> PhaseRounds:
@@ -508,20 +519,26 @@ class _Run:
         value = question.score(question.y) - weight * question.region.distance(question.X)
         best = float(value.max())
         candidates = self._next_candidates(surrogate, best)
+        if candidates is Candidates.FEW:
+            return self._propose_few(surrogate, best, weight, question.X[np.argmax(value)])
         objective: Acquisition
         if candidates is Candidates.NEAR:
             objective = self._cost_improvement(surrogate, None)
         else:
-            centre = question.X[np.argmax(value)] if candidates is Candidates.FEW else None
-            objective = self._potential_improvement(surrogate, best, weight, centre)
+            objective = self._potential_improvement(surrogate, best, weight)
         if candidates is Candidates.DATA:
             proposal = self._best_of(objective, start.data_rows(question))
             if len(proposal.points):
                 return proposal
-        if candidates is Candidates.FEW:
-            starts = start.few_rows(question, question.X[np.argmax(value)], self._n_few)
-        else:
-            starts = start.towards_target(question, value)
+        starts = start.towards_target(question, value)
+        return self._draw(objective, starts) or self._propose(objective, starts=starts)
+
+    def _propose_few(
+        self, surrogate: Surrogate, best: float, weight: float, centre: Array
+    ) -> Proposal:
+        """Propose rows with few changes of a `centre` ``(d,)``."""
+        objective = self._potential_improvement(surrogate, best, weight, centre)
+        starts = start.few_rows(self.question, centre, self._n_few)
         return self._draw(objective, starts) or self._propose(objective, starts=starts)
 
     def _next_candidates(self, surrogate: Surrogate, best: float) -> Candidates:
@@ -544,7 +561,7 @@ class _Run:
         return candidates
 
     def _potential_improvement(
-        self, surrogate: Surrogate, best: float, weight: float, centre: Array | None
+        self, surrogate: Surrogate, best: float, weight: float, centre: Array | None = None
     ) -> PotentialImprovement:
         """Return the objective EI-CFX, of all rows or of those near a `centre` ``(d,)``."""
         question = self.question

@@ -69,6 +69,12 @@ class BindingTuning:
 
 TUNING = BindingTuning()
 
+#: Words for either end of a feature, by its side.
+_END_WORDS = {
+    -1: {"limit": "at least", "data": "from", "end": "lower"},
+    1: {"limit": "at most", "data": "up to", "end": "upper"},
+}
+
 
 def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> tuple[str, ...]:
     """Return at most three binding constraints in words, the most binding first."""
@@ -82,18 +88,34 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
     base = float(misses(accepted, surrogate.predict(tops)[0]).min())
     if base <= 0.0:
         return ()
+    of_user, of_data = _misses_without(surrogate, question, near, tops, base, rng)
+    return _most_binding(of_user or of_data, base)
+
+
+def _misses_without(
+    surrogate: Surrogate,
+    question: Question,
+    near: SurrogateFunction,
+    tops: Array,
+    base: float,
+    rng: np.random.Generator,
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the least miss without each constraint: those of the user, and those of the data.
+
+    Only where it is clearly less than `base`, the miss with all of them.
+    """
     yardstick = min(base, float(np.ptp(question.to_surrogate(question.y))))
-    of_user: dict[str, float] = {}  # the least miss after relaxing each constraint
+    of_user: dict[str, float] = {}
     of_data: dict[str, float] = {}
     scored, _ = question.lessons()
-    for steps in relaxations(near, region, tops, scored, rng):
+    for steps in relaxations(near, question.region, tops, scored, rng):
         least_misses = of_user if steps.is_chosen else of_data
         min_gain = TUNING.min_gain if steps.is_chosen else TUNING.min_gain_beyond_data
         enough = base - min_gain * yardstick
         least = _least_miss(surrogate, question, steps, enough, rng)
         if least < least_misses.get(steps.words, enough):
             least_misses[steps.words] = least
-    return _most_binding(of_user or of_data, base)
+    return of_user, of_data
 
 
 def _most_binding(least_misses: dict[str, float], base: float) -> tuple[str, ...]:
@@ -205,6 +227,19 @@ def relaxations(
         short_start, short_end = _short_steps(region, tops, strongest)
         start = np.vstack([start, short_start])
         end = np.vstack([end, short_end])
+        yield from _without_rules(near, region, relaxed, tops, start, end, rng)
+
+
+def _without_rules(
+    near: SurrogateFunction,
+    region: Region,
+    relaxed: list[tuple[str, Region]],
+    tops: Array,
+    start: Array,
+    end: Array,
+    rng: np.random.Generator,
+) -> Iterator[Steps]:
+    """Yield steps into each of the `relaxed` regions, which lack one rule, given in words."""
     for words, freed in relaxed:
         # And straight to the rows nearest to the target without the rule.
         best = propose(near, freed, rng, tops, k=TUNING.n_tops, effort="glance").points
@@ -293,12 +328,22 @@ def _beyond_limits(region: Region, j: int, tops: Array, scored: Array) -> Iterat
     span = max(last, region.high[j]) - min(first, region.low[j])
     amount = max(TUNING.relaxation * span, region.step[j])
     for side, limit, end in ((-1, float(region.low[j]), first), (1, float(region.high[j]), last)):
-        # There is nothing beyond the last level, nor below 0 where data end there.
-        is_zero = limit == 0 and side < 0 and feature.numeric
-        is_final = feature.has_levels or (is_zero and _is_end_of_data(region, j, side, limit))
-        if not (is_final and limit == end):
-            wider = region.with_axis(j, _wider(axis, side, limit, amount))
-            yield _beyond(region, wider, j, side, tops, limit, amount)
+        if limit == end and _is_final(region, j, side, limit):
+            continue
+        wider = region.with_axis(j, _wider(axis, side, limit, amount))
+        yield _beyond(region, wider, j, side, tops, limit, amount)
+
+
+def _is_final(region: Region, j: int, side: int, end: float) -> bool:
+    """Return whether there is nothing beyond an end of feature `j`.
+
+    That is so for the last level, and at 0 where data end there.
+    """
+    feature = region.schema.features[region.names[j]]
+    if feature.has_levels:
+        return True
+    is_lowest_zero = end == 0 and side < 0 and feature.numeric
+    return is_lowest_zero and _is_end_of_data(region, j, side, end)
 
 
 def _to_levels(region: Region, j: int, tops: Array, scored: Array) -> Iterator[Steps]:
@@ -373,13 +418,13 @@ def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool
     feature = region.schema.features[name]
     if feature.has_levels:
         return _levels_words(region, j), True
+    words = _END_WORDS[side]
     [value] = feature.display(end)
     if end != feature.code_range[side > 0]:
-        return f"limit on {name!r} ({'at most' if side > 0 else 'at least'} {value})", True
+        return f"limit on {name!r} ({words['limit']} {value})", True
     if _is_end_of_data(region, j, side, end):
-        words = "up to" if side > 0 else "from"
-        return f"the data's own range of {name!r} ({words} {value})", False
-    return f"the {'upper' if side > 0 else 'lower'} end of {name!r} ({value})", False
+        return f"the data's own range of {name!r} ({words['data']} {value})", False
+    return f"the {words['end']} end of {name!r} ({value})", False
 
 
 def _is_end_of_data(region: Region, j: int, side: int, end: float) -> bool:

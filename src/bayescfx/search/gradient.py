@@ -18,6 +18,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, is_single
 from bayescfx.checks import check_positive, check_whole
+from bayescfx.data.schema import Schema
 from bayescfx.deadline import time_limit
 from bayescfx.errors import ModelError, SpaceError
 from bayescfx.search.question import Question, Stopped
@@ -220,24 +221,16 @@ class Slopes:
         assert self.gradient is not None  # the callers have checked
         schema = self.part.region.schema
         columns = [column.name for column in schema.columns]
-        numeric = [c for c in columns if c in schema.features and schema.features[c].numeric]
-        odd = [name for name in names[n_moving:] if name not in numeric]
-        if odd:
-            raise ModelError(
-                f"`gradient` needs derived columns that are numbers, for the chain rule; "
-                f"{odd[0]!r} is none. Leave it out to use finite differences."
-            )
+        numeric = [name for name in columns if _is_numeric(schema, name)]
+        _check_derived(names[n_moving:], numeric)
         returned = self.gradient(self.part.region.rows(X))
         if isinstance(returned, pd.DataFrame):
             return returned.reindex(columns=names).to_numpy(dtype=float)
         slope = np.asarray(returned, dtype=float)
         for given in (columns, numeric):
             if slope.shape == (len(X), len(given)):
-                return slope[:, [given.index(name) for name in names]]
-        raise ModelError(
-            f"`gradient` must return shape ({len(X)}, {len(columns)}), one derivative per "
-            f"column of the rows; got {slope.shape}."
-        )
+                return slope[:, list(map(given.index, names))]
+        raise _gradient_shape_error(slope.shape, len(X), len(columns))
 
     def _following(self, X: Array, derived: Indices) -> Array:
         """Return by how much derived features ``(m,)`` move with the others, shape (n, k, m)."""
@@ -251,6 +244,29 @@ class Slopes:
     def _snapped(self, X: Array) -> Array:
         """Return rows of codes ``(n, k, d)`` moved to the grid of the region."""
         return self.part.region.snap(X.reshape(-1, X.shape[-1])).reshape(X.shape)
+
+
+def _is_numeric(schema: Schema, name: Any) -> bool:
+    """Return whether a column is a feature that holds numbers."""
+    return name in schema.features and schema.features[name].numeric
+
+
+def _gradient_shape_error(shape: tuple[int, ...], n_rows: int, n_columns: int) -> ModelError:
+    """Return the error for derivatives of another shape than the rows."""
+    return ModelError(
+        f"`gradient` must return shape ({n_rows}, {n_columns}), one derivative per "
+        f"column of the rows; got {shape}."
+    )
+
+
+def _check_derived(derived: list[Any], numeric: list[Any]) -> None:
+    """Raise if a derived column, of which the chain rule needs the derivative, has none."""
+    for name in derived:
+        if name not in numeric:
+            raise ModelError(
+                f"`gradient` needs derived columns that are numbers, for the chain rule; "
+                f"{name!r} is none. Leave it out to use finite differences."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,17 +388,20 @@ class ProjectedGradient:
         for row in chain(first, islice(fresh_rows(question), self.restarts)):
             slopes = self.slopes(question, row)
             visit = self._visit(slopes, row)
-            if visit is None:
-                continue
-            aims = _aims(question, visit.output)
-            if row is not query and aims:  # the nearer side is enough
-                gaps = [abs(aim - visit.output) for aim in aims]
-                aims = [aims[gaps.index(min(gaps))]]
-            if not aims or not self._is_flat(question, visit):
-                yield slopes, visit
-                continue
-            for aim in aims:
-                yield slopes, self._pushed(slopes, visit, aim)
+            if visit is not None:
+                for start in self._off_flat(slopes, visit, is_query=row is query):
+                    yield slopes, start
+
+    def _off_flat(self, slopes: Slopes, visit: Visit, *, is_query: bool) -> Iterator[Visit]:
+        """Yield a visit or, where the potential is flat, points towards the wanted outputs."""
+        aims = _aims(slopes.question, visit.output)
+        if not aims or not self._is_flat(slopes.question, visit):
+            yield visit
+            return
+        if not is_query:  # the nearer side is enough
+            aims = [min(aims, key=lambda aim: abs(aim - visit.output))]
+        for aim in aims:
+            yield self._pushed(slopes, visit, aim)
 
     def _is_flat(self, question: Question, visit: Visit) -> bool:
         """Return whether the certificate holds, trivially, where the target is missed."""
@@ -399,11 +418,17 @@ class ProjectedGradient:
             length = TUNING.push * (aim - visit.output) / steepness
             z = part.coordinates(visit.point)
             landed = part.land(part.project(z + length * visit.slope))
-            pushed = None if landed is None else self._visit(slopes, landed)
+            pushed = self._visit_landed(slopes, landed)
             if pushed is None or (pushed.point == visit.point).all():
                 break
             visit = pushed
         return visit
+
+    def _visit_landed(
+        self, slopes: Slopes, landed: Array | None, eta: float | None = None
+    ) -> Visit | None:
+        """Return a visit to the row where a step has landed; None if there is no such row."""
+        return None if landed is None else self._visit(slopes, landed, eta)
 
     def _climb(self, slopes: Slopes, visit: Visit) -> Iterator[Visit]:
         """Yield the points of the recurrence from one start."""
@@ -418,7 +443,7 @@ class ProjectedGradient:
                 landed, length = self._ascent(slopes, visit, length)
             else:  # even if the potential falls
                 landed = slopes.part.land(_step(slopes.part, visit, length))
-            moved = None if landed is None else self._visit(slopes, landed, visit.step)
+            moved = self._visit_landed(slopes, landed, visit.step)
             if moved is None:
                 return
             visit = moved
@@ -441,13 +466,18 @@ class ProjectedGradient:
             # The gain relative to what the slope promises, by Armijo's rule along the projection
             # arc; it is 1 - t / (2 t*) where t* leads to the top of a parabola.
             share = (float(rho.value(output)) - value) * t / gap**2
-            best = 0.0
-            if np.isfinite(share):
-                best = t / (2.0 * max(1.0 - share, TUNING.min_curvature))
+            best = _best_length(share, t)
             if share >= TUNING.min_rise:
                 return landed, max(best, TUNING.shrink_least * t)
             t = min(max(best, TUNING.shrink_most * t), TUNING.shrink_least * t)
         return None, t
+
+
+def _best_length(share: float, t: float) -> float:
+    """Return the length t* to the top of a parabola, given the `share` gained with length `t`."""
+    if not np.isfinite(share):
+        return 0.0
+    return t / (2.0 * max(1.0 - share, TUNING.min_curvature))
 
 
 def localopt_residual(

@@ -149,10 +149,16 @@ class Question(Account):
         is_accepted = bool(self.accepted(np.array([output]))[0])
         # A query that reaches the target by breaking a rule is searched for.
         self.already_met = is_accepted and bool(self.region.contains(self.region.query[None])[0])
-        if self.already_met:
-            return
+        if not self.already_met:
+            self._set_potentials(is_accepted)
+
+    def _set_potentials(self, is_accepted: bool) -> None:
+        """Set the potential and what the surrogate sees of the target.
+
+        `is_accepted` says whether the query's own output reaches the target.
+        """
         try:
-            self.potential = self.target.potential(output)
+            self.potential = self.target.potential(self.output)
         except TargetError:
             if not is_accepted:
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def run_searches(
                         requests.append((question, rows))
                 found = questions[0].evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
-            for question in scores if on_step is not None else ():
+            for question in scores:
                 _report_step(question, interrupt, on_step)
     except (_Interrupted, KeyboardInterrupt):
         interrupt.is_requested = True
@@ -202,9 +202,14 @@ def _record_end(question: Question, end: Exception, records_errors: bool) -> Non
     elif isinstance(end, InfeasibleError) and records_errors:
         question.error = end
     else:
-        if question.name is not None:
-            end.add_note(f"for the query {question.name}")
-        raise end
+        _raise_for(question, end)
+
+
+def _raise_for(question: Question, error: Exception) -> NoReturn:
+    """Raise an error with the name of its query, if there are several."""
+    if question.name is not None:
+        error.add_note(f"for the query {question.name}")
+    raise error
 
 
 def _report_step(question: Question, interrupt: Interrupt, on_step: Listener | None) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.arrays import Array, not_among
+from bayescfx.arrays import Array, Indices, not_among
 from bayescfx.potentials import Intervals
 from bayescfx.propose import propose
 from bayescfx.search.binding import binding
@@ -166,9 +166,16 @@ def _obstacle(
         return Conclusion.HIDDEN
     if evidence.span == 0.0 and question.region.enumerate(TUNING.max_enumerated) is None:
         return Conclusion.CONSTANT
-    # Log-odds are unbounded: a target of nearly 0 or 1 seems far away even from close outputs.
+    return Conclusion.CLOSE if _is_close_on_log_odds(question, evidence) else None
+
+
+def _is_close_on_log_odds(question: Question, evidence: Evidence) -> bool:
+    """Return whether the surrogate overrates the distance of a target close to the outputs.
+
+    Log-odds are unbounded: a target of nearly 0 or 1 seems far away even from close outputs.
+    """
     is_log_odds = question.surrogate_acceptance != question.acceptance
-    return Conclusion.CLOSE if is_log_odds and evidence.is_close() else None
+    return is_log_odds and evidence.is_close()
 
 
 def _estimate(
@@ -202,14 +209,18 @@ def informed_surrogate(question: Question, rng: np.random.Generator) -> Surrogat
         promising = promising_rows(surrogate, question, rng)
         if promising is None or not len(promising):
             break
-        others = np.flatnonzero(is_new)
-        away = surrogate.coordinates.distances(surrogate.coordinates(promising), Z[others])
-        nearest = np.argsort(away, axis=1, kind="stable")[:, : TUNING.n_nearest]
-        added = np.unique(others[nearest])
+        added = _nearest_rows(surrogate, promising, Z, np.flatnonzero(is_new))
         posterior = surrogate.posterior.with_points(Z[added], outputs[added])
         surrogate = replace(surrogate, posterior=posterior)
         is_new[added] = False
     return surrogate
+
+
+def _nearest_rows(surrogate: Surrogate, promising: Array, Z: Array, others: Indices) -> Indices:
+    """Return which of the `others` among coordinates `Z` are nearest to the promising rows."""
+    away = surrogate.coordinates.distances(surrogate.coordinates(promising), Z[others])
+    nearest = np.argsort(away, axis=1, kind="stable")[:, : TUNING.n_nearest]
+    return np.unique(others[nearest])
 
 
 def is_hidden(region: Region, rng: np.random.Generator) -> bool:
@@ -318,10 +329,7 @@ def probe_rows(
     not by the surrogate's lengthscales. At most `n` rows, none of them scored.
     """
     promising = frontier(surrogate, question, side, rng)
-    # Models vary most where their data are: corners of the box may all look alike.
-    data = background_rows(question.region, TUNING.n_probe_pool, rng)
-    if not len(data):
-        data = sample(question.region, TUNING.n_probe_pool, rng)
+    data = _probe_candidates(question.region, rng)
     pool = np.vstack([promising, data])
     is_data = np.arange(len(pool)) >= len(promising)
     coordinates = surrogate.coordinates
@@ -342,19 +350,18 @@ def probe_rows(
     return np.asarray(pool[chosen])
 
 
+def _probe_candidates(region: Region, rng: np.random.Generator) -> Array:
+    """Return data rows or, without data, other rows of the region."""
+    # Models vary most where their data are: corners of the box may all look alike.
+    data = background_rows(region, TUNING.n_probe_pool, rng)
+    return data if len(data) else sample(region, TUNING.n_probe_pool, rng)
+
+
 def _sides(accepted: Intervals, outputs: Array) -> list[int]:
     """Return where accepted values lie: above (1), below (-1) or among (0) the outputs."""
     least = outputs.min()
     most = outputs.max()
-    sides = set()
-    for low, high in accepted:
-        if low > most:
-            sides.add(1)
-        elif high < least:
-            sides.add(-1)
-        else:
-            sides.add(0)
-    return sorted(sides)
+    return sorted({int(low > most) - int(high < least) for low, high in accepted})
 
 
 def widening(surrogate: Surrogate) -> float:
@@ -365,6 +372,12 @@ def widening(surrogate: Surrogate) -> float:
     n_parameters = surrogate.coordinates.width + 2
     learning = float(np.sqrt(n_rows / max(n_rows - n_parameters, 1)))
     return overconfidence(surrogate) * min(TUNING.max_learning_factor, learning)
+
+
+def _surprise(surrogate: Surrogate, sides: list[int]) -> float:
+    """Return by how much an output has exceeded its prediction on the sides of the target."""
+    residual = surrogate.posterior.leave_one_out()[0]
+    return max(float((side * residual).max()) for side in sides or [1])
 
 
 def overconfidence(surrogate: Surrogate) -> float:
@@ -478,9 +491,7 @@ class Watch:
             return False
         if self._shortfalls[-1] >= TUNING.hopeless:
             return True
-        residual = surrogate.posterior.leave_one_out()[0]
-        surprise = max(float((side * residual).max()) for side in sides or [1])
-        if self._standing is not Outlook.DOUBTFUL or surprise > miss:
+        if self._standing is not Outlook.DOUBTFUL or _surprise(surrogate, sides) > miss:
             return False
         probability = probability_reachable(surrogate, self.question, self._rng)
         return (probability or 0.0) < TUNING.unlikely

@@ -122,16 +122,22 @@ def read_additive(task: Task) -> Form:
     signs = np.array([known is None for known in codes], dtype=np.intp)
     inputs = task.source.inputs(_Numbers(tuple(codes)), columns.turn(signs))
     base = np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))
-    trees = []
-    for scores, features in zip(model.term_scores_, model.term_features_, strict=True):
-        tables = np.asarray(scores, dtype=np.float64)
-        axes = _axes(model, features, codes)
-        per_sum = tables.reshape(*tables.shape[: len(axes)], len(base))
-        trees += [_tree(per_sum[..., k], axes) for k in range(len(base))]
+    trees = _trees(model, codes, len(base))
     group = np.tile(np.arange(len(base)), len(model.term_scores_)).astype(np.intp)
     if task.method == "decision_function":
         link = "identity"
     return TreeSums(inputs, trees, base, group).output(link, task.label)
+
+
+def _trees(model: Any, codes: list[dict[str, float] | None], n_sums: int) -> list[Tree]:
+    """Return the tables of all terms as trees, one per sum."""
+    trees: list[Tree] = []
+    for scores, features in zip(model.term_scores_, model.term_features_, strict=True):
+        tables = np.asarray(scores, dtype=np.float64)
+        axes = _axes(model, features, codes)
+        per_sum = tables.reshape(*tables.shape[: len(axes)], n_sums)
+        trees += [_tree(per_sum[..., k], axes) for k in range(n_sums)]
+    return trees
 
 
 def _in_order(model: Any, columns: Columns) -> Columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,15 +135,19 @@ def _link(task: Task) -> LinkName:
 
 def _features(info: dict[str, Any]) -> _Features:
     """Return the columns of the features of a saved model."""
-    numeric = {}
-    goes_right = {}
-    for feature in info.get("float_features") or ():
-        numeric[feature["feature_index"]] = feature["flat_feature_index"]
-        goes_right[feature["feature_index"]] = feature["nan_value_treatment"] == "AsTrue"
-    categorical = {}
-    for feature in info.get("categorical_features") or ():
-        categorical[feature["feature_index"]] = feature["flat_feature_index"]
-    return _Features(numeric, categorical, goes_right)
+    numeric = info.get("float_features") or ()
+    categorical = info.get("categorical_features") or ()
+    treatments = _by_index(numeric, "nan_value_treatment")
+    return _Features(
+        _by_index(numeric, "flat_feature_index"),
+        _by_index(categorical, "flat_feature_index"),
+        {index: treatment == "AsTrue" for index, treatment in treatments.items()},
+    )
+
+
+def _by_index(features: Iterable[dict[str, Any]], entry: str) -> dict[int, Any]:
+    """Return an entry of saved features, by their own numbers."""
+    return {feature["feature_index"]: feature[entry] for feature in features}
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,11 @@ class _Split:
     border: float
     is_left_missing: bool
     level: float | None = None
+
+    @property
+    def sends_missing_left(self) -> bool:
+        """Whether missing cells go left in the tree as read, where the level of a split does."""
+        return self.is_left_missing and self.level is None
 
 
 def _split(saved: dict[str, Any], features: _Features) -> _Split:
@@ -207,6 +217,18 @@ def _oblivious_tree(saved: dict[str, Any], features: _Features) -> tuple[Tree, A
 
 def _other_tree(saved: dict[str, Any], features: _Features) -> tuple[Tree, Array]:
     """Return a tree that is not symmetric, and its values ``(n_nodes, groups)``."""
+    inner, leaves = _nodes_of(saved)
+    place = {id(node): k for k, node in enumerate([*inner, *leaves])}
+    left = np.array([place[id(node["left"])] for node in inner], dtype=np.intp)
+    right = np.array([place[id(node["right"])] for node in inner], dtype=np.intp)
+    splits = [_split(node["split"], features) for node in inner]
+    leaf_values = np.array([np.atleast_1d(node["value"]) for node in leaves], dtype=np.float64)
+    values = np.concatenate([np.zeros((len(inner), leaf_values.shape[1])), leaf_values])
+    return _tree(splits, left, right, len(leaves)), values
+
+
+def _nodes_of(saved: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the inner nodes and the leaves of a saved tree that is not symmetric."""
     inner: list[dict[str, Any]] = []
     leaves: list[dict[str, Any]] = []
     pending = [saved]
@@ -217,13 +239,7 @@ def _other_tree(saved: dict[str, Any], features: _Features) -> tuple[Tree, Array
             pending += [node["left"], node["right"]]
         else:
             leaves.append(node)
-    place = {id(node): k for k, node in enumerate([*inner, *leaves])}
-    left = np.array([place[id(node["left"])] for node in inner], dtype=np.intp)
-    right = np.array([place[id(node["right"])] for node in inner], dtype=np.intp)
-    splits = [_split(node["split"], features) for node in inner]
-    leaf_values = np.array([np.atleast_1d(node["value"]) for node in leaves], dtype=np.float64)
-    values = np.concatenate([np.zeros((len(inner), leaf_values.shape[1])), leaf_values])
-    return _tree(splits, left, right, len(leaves)), values
+    return inner, leaves
 
 
 def _tree(splits: list[_Split], left: Indices, right: Indices, n_leaves: int) -> Tree:
@@ -233,7 +249,7 @@ def _tree(splits: list[_Split], left: Indices, right: Indices, n_leaves: int) ->
     levels = {
         k: frozenset([split.level]) for k, split in enumerate(splits) if split.level is not None
     }
-    if_missing = [split.is_left_missing and split.level is None for split in splits]
+    if_missing = [split.sends_missing_left for split in splits]
     return Tree(
         np.concatenate([np.array([split.column for split in splits], dtype=np.intp), leaves]),
         np.concatenate([np.array([split.border for split in splits]), np.zeros(n_leaves)]),

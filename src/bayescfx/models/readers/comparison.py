@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, is_single
+from bayescfx.arrays import Array, Mask, is_single
 from bayescfx.data.tables import Rows
 from bayescfx.models.model import Model
 from bayescfx.models.readers.forms import Form, Inputs, TreeEnsemble
@@ -88,11 +88,7 @@ def check_inputs(inputs: Inputs, rows: Rows) -> None:
     singles = np.eye(len(names), dtype=bool)
     halves = rng.random((_MOST_SHUFFLES, len(names))) < 0.5
     for moved in singles if len(names) <= _MOST_SHUFFLES else halves:
-        columns = [_cells(given, place) for place in range(len(names))]
-        for place in np.flatnonzero(moved).tolist():
-            order = rng.permutation(len(given))
-            columns[place] = columns[place].iloc[order].set_axis(columns[place].index)
-        after = inputs.compute(_table(rows, columns))
+        after = inputs.compute(_with_shuffled(given, moved, rng))
         is_same = (before == after) | (np.isnan(before) & np.isnan(after))
         changed = np.flatnonzero(~is_same.all(axis=0) & ~moved[own])
         if changed.size:
@@ -101,15 +97,22 @@ def check_inputs(inputs: Inputs, rows: Rows) -> None:
     _check_directions(inputs, given)
 
 
+def _with_shuffled(rows: Rows, moved: Mask, rng: np.random.Generator) -> Rows:
+    """Return rows in which the cells of some columns have changed places."""
+    columns = [_cells(rows, place) for place in range(len(moved))]
+    for place in np.flatnonzero(moved).tolist():
+        order = rng.permutation(len(rows))
+        columns[place] = columns[place].iloc[order].set_axis(columns[place].index)
+    return _table(rows, columns)
+
+
 def _check_directions(inputs: Inputs, rows: Rows) -> None:
     """Raise if a number falls where it must rise, or the reverse."""
     names = _names(rows)
     directed = np.flatnonzero(inputs.direction).tolist()
     columns = [_cells(rows, place) for place in range(len(names))]
     for place in {names.index(inputs.columns[k]) for k in directed}:
-        values = columns[place].to_numpy(dtype=np.float64, na_value=np.nan)
-        order = np.argsort(values, kind="stable")  # missing cells are the last
-        columns[place] = columns[place].iloc[order].set_axis(columns[place].index)
+        columns[place] = _sorted_cells(columns[place])
     numbers = inputs.compute(_table(rows, columns))
     for k in directed:
         is_present = columns[names.index(inputs.columns[k])].notna().to_numpy()
@@ -119,6 +122,13 @@ def _check_directions(inputs: Inputs, rows: Rows) -> None:
             raise UnreadableModelError(
                 f"a number computed from {inputs.columns[k]!r} does not only rise or fall"
             )
+
+
+def _sorted_cells(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of numbers in rising order, with the labels of before."""
+    values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    order = np.argsort(values, kind="stable")  # missing cells are the last
+    return cells.iloc[order].set_axis(cells.index)
 
 
 def _check_close(form: Form, expected: Array, computed: Array) -> float:
@@ -184,17 +194,20 @@ def _near_thresholds(form: TreeEnsemble, rows: Rows, rng: np.random.Generator) -
         is_float = cells.dtype.kind == "f"
         if test in form.tests.levels or not is_float or abs(threshold) > _MOST_THRESHOLD:
             continue
-        step = rng.integers(5)
-        value = [
-            threshold,
-            np.nextafter(threshold, np.inf),
-            np.nextafter(threshold, -np.inf),
-            float(np.nextafter(np.float32(threshold), np.float32(np.inf))),
-            float(np.nextafter(np.float32(threshold), np.float32(-np.inf))),
-        ][step]
-        new = np.full(len(cells), value)
+        new = np.full(len(cells), _beside(threshold)[rng.integers(5)])
         columns[place] = _replaced(cells, np.arange(len(cells)) == row, new)
     return _table(rows, columns)
+
+
+def _beside(threshold: float) -> list[float]:
+    """Return a threshold, and the next numbers in double and in single precision."""
+    return [
+        threshold,
+        np.nextafter(threshold, np.inf),
+        np.nextafter(threshold, -np.inf),
+        float(np.nextafter(np.float32(threshold), np.float32(np.inf))),
+        float(np.nextafter(np.float32(threshold), np.float32(-np.inf))),
+    ]
 
 
 def _names(rows: Rows) -> list[Any]:

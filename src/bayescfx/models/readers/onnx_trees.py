@@ -89,7 +89,13 @@ def _single_node(session: Any) -> _Node:
     content = onnx_content(session)
     if content is None:
         raise UnreadableModelError("the ONNX session does not store what it was made from")
-    graph = onnx.load_from_string(content).graph
+    node = _find_node(onnx.load_from_string(content).graph)
+    get = onnx.helper.get_attribute_value
+    return _Node(node.op_type, {each.name: get(each) for each in node.attribute})
+
+
+def _find_node(graph: Any) -> Any:
+    """Return the only node that computes something; raise if it can't be read."""
     nodes = [node for node in graph.node if node.op_type not in _PASSED_OVER]
     others = [node.op_type for node in nodes if node.op_type not in _READ]
     if others:
@@ -98,8 +104,12 @@ def _single_node(session: Any) -> _Node:
         raise UnreadableModelError(f"the ONNX model has {len(nodes)} operators")
     if nodes[0].input[0] not in {given.name for given in graph.input}:
         raise UnreadableModelError("the ONNX model converts its input first")
-    get = onnx.helper.get_attribute_value
-    return _Node(nodes[0].op_type, {each.name: get(each) for each in nodes[0].attribute})
+    return nodes[0]
+
+
+#: The share of the difference of two classes' scores that is the log-odds, by link. The two rows
+#: of a logistic pair are opposite.
+_PAIR_FACTORS: dict[LinkName, float] = {"softmax": 1.0, "expit": 0.5}
 
 
 def _linear(task: Task, node: _Node, inputs: Inputs) -> Form:
@@ -108,9 +118,9 @@ def _linear(task: Task, node: _Node, inputs: Inputs) -> Form:
     base = node.floats("intercepts")
     base = base if base.size else np.zeros(len(weights))
     link = node.link()
-    if task.method == "predict_proba" and len(weights) == 2 and link in ("expit", "softmax"):
+    if task.method == "predict_proba" and len(weights) == 2 and link in _PAIR_FACTORS:
         other = 1 - task.column
-        factor = 1.0 if link == "softmax" else 0.5  # a logistic pair has opposite rows
+        factor = _PAIR_FACTORS[link]
         step = factor * (weights[task.column] - weights[other])
         return LinearModel(inputs, step, float(factor * (base[task.column] - base[other])), "expit")
     if len(weights) > 1 or link == "softmax":
@@ -124,16 +134,22 @@ def _ensemble(task: Task, node: _Node, inputs: Inputs) -> Form:
     if is_classifier and task.method != "predict_proba":
         raise UnreadableModelError("the first output of the ONNX model is a label")
     trees = _trees(node, "class" if is_classifier else "target")
-    shares = {b"SUM": 1.0, b"AVERAGE": 1.0 / len(trees)}
-    function = node.attributes.get("aggregate_function", b"SUM")
-    if function not in shares:
-        raise UnreadableModelError("the ONNX model is no sum of trees")
+    share = _share_of_tree(node, len(trees))
     base = node.floats("base_values")
     n_groups = trees[0][1].shape[1]
     base = base if len(base) == n_groups else np.zeros(n_groups)
     single, group = per_class(trees, n_groups)
-    single = [tree.with_values(shares[function] * tree.value) for tree in single]
+    single = [tree.with_values(share * tree.value) for tree in single]
     return TreeSums(inputs, single, base, group).output(node.link(), task.label)
+
+
+def _share_of_tree(node: _Node, n_trees: int) -> float:
+    """Return the weight of each tree in the output."""
+    shares = {b"SUM": 1.0, b"AVERAGE": 1.0 / n_trees}
+    function = node.attributes.get("aggregate_function", b"SUM")
+    if function not in shares:
+        raise UnreadableModelError("the ONNX model is no sum of trees")
+    return shares[function]
 
 
 def _trees(node: _Node, prefix: str) -> list[tuple[Tree, Array]]:
@@ -167,12 +183,9 @@ def _tree(node: _Node, rows: Indices, node_ids: Indices) -> Tree:
     unknown = set(modes) - {"LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE"}
     if unknown:
         raise UnreadableModelError(f"ONNX's tests of the kind {min(unknown)} can't be read")
-    place = {number: k for k, number in enumerate(node_ids[rows].tolist())}
     is_leaf = modes == "LEAF"
-    if_true = np.array([place.get(n, 0) for n in node.integers("nodes_truenodeids")[rows].tolist()])
-    if_false = np.array(
-        [place.get(n, 0) for n in node.integers("nodes_falsenodeids")[rows].tolist()]
-    )
+    if_true = _places(node.integers("nodes_truenodeids")[rows], node_ids[rows])
+    if_false = _places(node.integers("nodes_falsenodeids")[rows], node_ids[rows])
     is_turned = np.isin(modes, ["BRANCH_GT", "BRANCH_GTE"])  # x > t is not x <= t
     tracks = node.integers("nodes_missing_value_tracks_true")
     is_true_missing = tracks[rows] > 0 if tracks.size else np.zeros(len(rows), dtype=bool)
@@ -185,3 +198,9 @@ def _tree(node: _Node, rows: Indices, node_ids: Indices) -> Tree:
         is_true_missing ^ is_turned,
         np.isin(modes, ["BRANCH_LT", "BRANCH_GTE"]),
     )
+
+
+def _places(children: Indices, node_ids: Indices) -> Indices:
+    """Return the positions of children among the nodes of a tree; 0 for those of leaves."""
+    place = {number: k for k, number in enumerate(node_ids.tolist())}
+    return np.array([place.get(number, 0) for number in children.tolist()], dtype=np.intp)

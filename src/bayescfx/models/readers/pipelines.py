@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from bayescfx.models.readers.forms import Form, LinkName, TreeEnsemble
 from bayescfx.models.readers.sources import Computation, Source, Task, UnreadableModelError
-from bayescfx.models.readers.transformers import trace_columns
+from bayescfx.models.readers.transformers import passes_through, trace_columns
 from bayescfx.models.readers.tree_parts import rescaled_trees
 
 #: The functions that may turn outputs back: the factor before the link, and the link.
@@ -29,11 +29,11 @@ def read_pipeline(task: Task) -> Form:
     *before, (_, last) = task.estimator.steps
     source = task.source
     for _, step in before:
-        if step is None or isinstance(step, str):  # "passthrough"
+        if passes_through(step):
             continue
         columns = trace_columns(step, source.columns, source.table(source.sample))
         source = Source(Computation(source.table, step.transform), columns, source.sample)
-    if last is None or isinstance(last, str):
+    if passes_through(last):
         raise UnreadableModelError("the pipeline has no estimator as its last step")
     return task.read_part(last, source=source)
 

@@ -75,6 +75,13 @@ def read_model(model: Model, rows: Rows) -> Reading:
         return Reading(None, f"the model could not be read: {type(error).__name__}: {error}")
 
 
+#: Methods of an estimator that return the model's output themselves.
+_OWN_METHODS: dict[str, Method] = {
+    "predict": "predict",
+    "decision_function": "decision_function",
+}
+
+
 def _task(predict: Predict, rows: Rows) -> Task:
     """Return the estimator behind a model's function of rows."""
     if isinstance(predict, partial):
@@ -85,10 +92,8 @@ def _task(predict: Predict, rows: Rows) -> Task:
             return _fitted_task(estimator, categories, rows, "predict", 0)
     owner = getattr(predict, "__self__", None)
     name = getattr(predict, "__name__", "")
-    if name == "predict" and owner is not None:
-        return _new_task(owner, _copied, rows, "predict", 0)
-    if name == "decision_function" and owner is not None:
-        return _new_task(owner, _copied, rows, "decision_function", 0)
+    if name in _OWN_METHODS and owner is not None:
+        return _new_task(owner, _copied, rows, _OWN_METHODS[name], 0)
     if hasattr(predict, "session"):  # ONNX Runtime
         return _new_task(predict, _copied, rows, "predict", 0)
     raise UnreadableModelError("the model is a function; pass the fitted model itself")

@@ -33,6 +33,11 @@ def weighted_sum(task: Task, forms: Sequence[Form], weights: Sequence[float]) ->
     linear = [form for form in forms if isinstance(form, LinearModel)]
     if len(linear) < len(forms):
         raise UnreadableModelError(f"{task.class_name} adds up trees and linear models")
+    return _linear_sum(linear, weights)
+
+
+def _linear_sum(linear: Sequence[LinearModel], weights: Sequence[float]) -> LinearModel:
+    """Return the weighted sum of linear models without links."""
     pairs = list(zip(linear, weights, strict=True))
     return LinearModel(
         join_inputs([form.inputs for form in linear]),
@@ -44,14 +49,17 @@ def weighted_sum(task: Task, forms: Sequence[Form], weights: Sequence[float]) ->
 def read_voting(task: Task) -> Form:
     """Return the form of a vote: the weighted mean of its estimators."""
     refuse_labels(task)
-    parts = task.estimator.estimators_
-    given = task.estimator.weights
-    weights = np.ones(len(parts))
-    if given is not None:
-        pairs = zip(task.estimator.estimators, given, strict=True)
-        weights = np.array([weight for (_, part), weight in pairs if part != "drop"], dtype=float)
-    forms = [task.read_part(part) for part in parts]
+    forms = [task.read_part(part) for part in task.estimator.estimators_]
+    weights = _voting_weights(task.estimator)
     return weighted_sum(task, forms, (weights / weights.sum()).tolist())
+
+
+def _voting_weights(model: Any) -> Array:
+    """Return the weight of each estimator of a vote, ``(n,)``, without those left out."""
+    if model.weights is None:
+        return np.ones(len(model.estimators_))
+    pairs = zip(model.estimators, model.weights, strict=True)
+    return np.array([weight for (_, part), weight in pairs if part != "drop"], dtype=float)
 
 
 @dataclass(frozen=True)
@@ -104,8 +112,7 @@ def read_stacking(task: Task) -> Form:
     total = rescaled(total, 1.0, float(np.asarray(last.intercept_).reshape(-1)[0]))
     if task.method != "predict_proba":
         return total
-    sign = 1.0 if task.column == 1 else -1.0  # 1 - expit(z) is expit(-z)
-    return replace(rescaled(total, sign, 0.0), link="expit")
+    return replace(rescaled(total, task.sign, 0.0), link="expit")
 
 
 def read_ada_boost(task: Task) -> Form:
@@ -148,16 +155,23 @@ def read_calibrated(task: Task) -> Form:
     if len(parts) > 1:
         raise UnreadableModelError(f"{task.class_name} averages {len(parts)} calibrated models")
     (part,) = parts
-    calibrators = part.calibrators
-    if len(calibrators) > 1 or not hasattr(calibrators[0], "a_"):
-        kind = "several classes" if len(calibrators) > 1 else "a function in steps (isotonic)"
-        raise UnreadableModelError(f"{task.class_name} calibrates with {kind}")
+    calibrator = _logistic_calibrator(task, part.calibrators)
     has_scores = hasattr(part.estimator, "decision_function")
     method = "decision_function" if has_scores else "predict_proba"
     form = task.read_part(part.estimator, method=method, column=1)
     if form.link != "identity":
         raise UnreadableModelError(f"{task.class_name} calibrates probabilities with a link")
-    sign = 1.0 if task.column == 1 else -1.0  # 1 - expit(z) is expit(-z)
-    (calibrator,) = calibrators  # its output is expit(-(a z + b))
-    calibrated = rescaled(form, -sign * calibrator.a_, -sign * calibrator.b_)
+    # the output of the calibrator is expit(-(a z + b))
+    calibrated = rescaled(form, -task.sign * calibrator.a_, -task.sign * calibrator.b_)
     return replace(calibrated, link="expit")
+
+
+def _logistic_calibrator(task: Task, calibrators: Sequence[Any]) -> Any:
+    """Return the only calibrator; raise if there are several, or it is not logistic."""
+    if len(calibrators) > 1:
+        raise UnreadableModelError(f"{task.class_name} calibrates with several classes")
+    (calibrator,) = calibrators
+    if not hasattr(calibrator, "a_"):
+        kind = "a function in steps (isotonic)"
+        raise UnreadableModelError(f"{task.class_name} calibrates with {kind}")
+    return calibrator

@@ -33,8 +33,8 @@ def read_logistic(task: Task) -> Form:
     if getattr(task.estimator, "loss", "log_loss") != "log_loss":
         raise UnreadableModelError(f"the probabilities of {task.class_name} are not logistic")
     weights, base = _coefficients(task)
-    sign = 1.0 if task.column == 1 else -1.0  # 1 - expit(z) is expit(-z)
-    return LinearModel(task.source.inputs(matrix), sign * weights, sign * base, "expit")
+    inputs = task.source.inputs(matrix)
+    return LinearModel(inputs, task.sign * weights, task.sign * base, "expit")
 
 
 def _coefficients(task: Task) -> tuple[Array, float]:

@@ -104,12 +104,23 @@ def read_gradient_boosting(task: Task) -> Form:
         values = [model.learning_rate * part.tree_.value[:, 0, 0] for part in stage]
         stages.append([plain_tree(part, v) for part, v in zip(stage, values, strict=True)])
     inputs = task.source.inputs(single_matrix)
-    if not (isinstance(model.init_, str) or type(model.init_).__name__.startswith("Dummy")):
+    if not _has_constant_start(model):
         trees = boosted_sums(inputs, stages, np.zeros(len(stages[0])))
         return sum_ensembles([_start(task), trees.output()], [1.0, 1.0])
     base = _constant_start(task, inputs, stages)
-    slope = 2.0 if model.loss == "exponential" and task.method == "predict_proba" else 1.0
-    return boosted_sums(inputs, stages, base).output(class_link(task, len(base)), task.label, slope)
+    link = class_link(task, len(base))
+    return boosted_sums(inputs, stages, base).output(link, task.label, _slope(task))
+
+
+def _slope(task: Task) -> float:
+    """Return the factor of the sums inside the link: 2 for the exponential loss."""
+    is_exponential = task.estimator.loss == "exponential"
+    return 2.0 if is_exponential and task.method == "predict_proba" else 1.0
+
+
+def _has_constant_start(model: Any) -> bool:
+    """Return whether boosted trees start from a number and not from another model."""
+    return isinstance(model.init_, str) or type(model.init_).__name__.startswith("Dummy")
 
 
 def _start(task: Task) -> TreeEnsemble:

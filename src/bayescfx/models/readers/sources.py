@@ -133,6 +133,11 @@ class Task:
         return self.column if self.method == "predict_proba" else None
 
     @property
+    def sign(self) -> float:
+        """The factor of the log-odds of the second of two classes: 1 - expit(z) is expit(-z)."""
+        return 1.0 if self.column == 1 else -1.0
+
+    @property
     def class_name(self) -> str:
         """The name of the estimator's class."""
         return type(self.estimator).__name__

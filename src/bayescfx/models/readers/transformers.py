@@ -71,22 +71,32 @@ def trace_columns(transformer: Any, columns: Columns, sample: Any) -> Columns:
     UnreadableModelError
         If an output is computed from several columns, or the class is not known.
     """
-    if transformer is None or isinstance(transformer, str):  # "passthrough"
+    if passes_through(transformer):
         return columns
-    name = type(transformer).__name__
-    for kind in type(transformer).__mro__:
-        is_known = kind.__module__.startswith("sklearn.")
-        if is_known and kind.__name__ in TRACERS:
-            traced = TRACERS[kind.__name__](transformer, columns, sample)
-            width = transformer.transform(sample).shape[1]
-            if len(traced) != width:
-                raise UnreadableModelError(
-                    f"a {name} step returns {width} columns, but {len(traced)} were expected"
-                )
-            return traced
-    if name in _MIXING:
-        raise UnreadableModelError(f"a {name} step mixes columns")
-    raise UnreadableModelError(f"there is no reader for a {name} step")
+    traced = _find_tracer(type(transformer))(transformer, columns, sample)
+    width = transformer.transform(sample).shape[1]
+    if len(traced) != width:
+        name = type(transformer).__name__
+        raise UnreadableModelError(
+            f"a {name} step returns {width} columns, but {len(traced)} were expected"
+        )
+    return traced
+
+
+def passes_through(step: Any) -> bool:
+    """Return whether a step of a pipeline does nothing: None or ``"passthrough"``."""
+    return step is None or isinstance(step, str)
+
+
+def _find_tracer(kind: type) -> Tracer:
+    """Return the function that traces columns through a class of scikit-learn or a derived one."""
+    for base in kind.__mro__:
+        is_known = base.__module__.startswith("sklearn.")
+        if is_known and base.__name__ in TRACERS:
+            return TRACERS[base.__name__]
+    if kind.__name__ in _MIXING:
+        raise UnreadableModelError(f"a {kind.__name__} step mixes columns")
+    raise UnreadableModelError(f"there is no reader for a {kind.__name__} step")
 
 
 # ── steps that contain others ──
@@ -94,7 +104,7 @@ def trace_columns(transformer: Any, columns: Columns, sample: Any) -> Columns:
 
 def _trace_pipeline(pipeline: Any, columns: Columns, sample: Any) -> Columns:
     for _, step in pipeline.steps:
-        if step is None or isinstance(step, str):
+        if passes_through(step):
             continue
         columns = trace_columns(step, columns, sample)
         sample = step.transform(sample)
@@ -110,11 +120,15 @@ def _trace_column_transformer(transformer: Any, columns: Columns, sample: Any) -
     outputs = []
     for name, part, _ in transformer.transformers_:
         fitted = transformer._transformer_to_input_indices[name]
-        is_dropped = isinstance(part, str) and part == "drop"
-        if not is_dropped and len(fitted):
+        if len(fitted) and not _is_dropped(part):
             places = _present_places(transformer, fitted, sample)
             outputs.append(trace_columns(part, columns.take(places), _selected(sample, places)))
     return join_columns(outputs)
+
+
+def _is_dropped(part: Any) -> bool:
+    """Return whether the columns of a part are left out."""
+    return isinstance(part, str) and part == "drop"
 
 
 def _present_places(transformer: Any, fitted: Any, sample: Any) -> list[int]:
@@ -146,17 +160,21 @@ def _trace_selection(transformer: Any, columns: Columns, sample: Any) -> Columns
 
 
 def _trace_imputer(imputer: Any, columns: Columns, sample: Any) -> Columns:
-    kept = np.arange(len(columns))
-    if not getattr(imputer, "keep_empty_features", False) and imputer.strategy != "constant":
-        is_empty = [_is_nan(value) for value in imputer.statistics_]
-        kept = np.flatnonzero(~np.array(is_empty))
-    filled = columns.take(kept)
+    filled = columns.take(_imputed_places(imputer, len(columns)))
     if not _is_nan(imputer.missing_values) and imputer.missing_values is not None:
         filled = filled.turn(0)  # a number in the middle of the range counts as missing
     indicator = getattr(imputer, "indicator_", None)
     if indicator is None:
         return filled
     return join_columns([filled, _trace_indicator(indicator, columns, sample)])
+
+
+def _imputed_places(imputer: Any, n_columns: int) -> Indices:
+    """Return the columns that an imputer returns: some leave out those that were empty."""
+    if getattr(imputer, "keep_empty_features", False) or imputer.strategy == "constant":
+        return np.arange(n_columns)
+    is_empty = [_is_nan(value) for value in imputer.statistics_]
+    return np.flatnonzero(~np.array(is_empty))
 
 
 def _trace_indicator(indicator: Any, columns: Columns, sample: Any) -> Columns:

@@ -94,11 +94,15 @@ def read_xgboost(task: Task) -> Form:
     content = boosting["gbtree"]["model"] if boosting["name"] == "dart" else boosting["model"]
     weights = boosting.get("weight_drop") or [1.0] * len(content["trees"])
     group = np.array(content["tree_info"], dtype=np.intp)
-    n_trees = _n_trees(model, content)
-    pairs = list(zip(content["trees"], weights, strict=True))[:n_trees]
-    trees = [_tree(saved, weight) for saved, weight in pairs]
+    trees = _trees(content, weights, _n_trees(model, content))
     base = np.broadcast_to(base, int(group.max(initial=0)) + 1)
-    return TreeSums(_inputs(task), trees, base, group[:n_trees]).output(link, task.label)
+    return TreeSums(_inputs(task), trees, base, group[: len(trees)]).output(link, task.label)
+
+
+def _trees(content: dict[str, Any], weights: list[float], n_trees: int) -> list[Tree]:
+    """Return the first of the saved trees, with their weights."""
+    pairs = list(zip(content["trees"], weights, strict=True))[:n_trees]
+    return [_tree(saved, weight) for saved, weight in pairs]
 
 
 def _inputs(task: Task) -> Inputs:
