@@ -78,6 +78,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.search.baselines import LBFGSB as LBFGSB
     from bayescfx.search.baselines import RandomSearch as RandomSearch
     from bayescfx.search.bayes import BayesCFX as BayesCFX
+    from bayescfx.search.exact.exact_search import Exact as Exact
     from bayescfx.search.gradient import ProjectedGradient as ProjectedGradient
     from bayescfx.search.naive import NaiveBayes as NaiveBayes
     from bayescfx.search.sweep import Sweep as Sweep
@@ -112,6 +113,7 @@ _HOMES = {
         "result.assessment": "WhatIf assess what_if",
         "search.baselines": "LBFGSB RandomSearch",
         "search.bayes": "BayesCFX",
+        "search.exact.exact_search": "Exact",
         "search.gradient": "ProjectedGradient",
         "search.naive": "NaiveBayes",
         "search.sweep": "Sweep",
