@@ -373,7 +373,7 @@ def test_bent_interval_is_refused():
     space = cfx.Space.from_data(table, {"x": cfx.Real(1.0, 9.0)})
     form = read_model(as_model(model, space.schema), table).form
     region = around(space, table.iloc[[0]])
-    with pytest.raises(NoProof, match="'x'.*not linear"):
+    with pytest.raises(NoProof, match=r"'x'.*not linear"):
         search(form, region, ((3.0, np.inf),))
     best, _, bound = search(form, around(space.fix("x"), table.iloc[[0]]), ((2.0, np.inf),))
     assert bound.is_complete
