@@ -71,7 +71,7 @@ def test_the_command_line_gives_the_answers_of_python(
     command = ["explain-many", "--model", "model.txt", "--data", "X.csv"]
     command += ["--queries", "queries.csv", "--target", TARGET, "--seed", "0", "--out", out]
     code = main([*command, *(["--jobs", jobs] if jobs else []), "--quiet"])
-    assert code in (0, 3)  # 3: some targets were not reached
+    assert code in (0, 3, 4)  # 3, 4: some targets were not reached, or are out of reach
     same(pd.read_csv(folder / out), in_python)
 
 

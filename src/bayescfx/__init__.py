@@ -49,6 +49,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.explainer import explain_many as explain_many
     from bayescfx.explainer import explain_partition as explain_partition
     from bayescfx.explainer import explain_stream as explain_stream
+    from bayescfx.explainer.proofs import ReachableRange as ReachableRange
+    from bayescfx.explainer.proofs import certificate as certificate
+    from bayescfx.explainer.proofs import check_certificate as check_certificate
+    from bayescfx.explainer.proofs import reachable as reachable
     from bayescfx.models import probability as probability
     from bayescfx.models.endpoint import Endpoint as Endpoint
     from bayescfx.models.endpoint import EndpointError as EndpointError
@@ -78,6 +82,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.search.baselines import LBFGSB as LBFGSB
     from bayescfx.search.baselines import RandomSearch as RandomSearch
     from bayescfx.search.bayes import BayesCFX as BayesCFX
+    from bayescfx.search.exact.certificate_check import CertificateCheck as CertificateCheck
+    from bayescfx.search.exact.certificate_space import CertificateError as CertificateError
     from bayescfx.search.exact.exact_search import Exact as Exact
     from bayescfx.search.gradient import ProjectedGradient as ProjectedGradient
     from bayescfx.search.naive import NaiveBayes as NaiveBayes
@@ -101,6 +107,7 @@ _HOMES = {
         ),
         "evaluations": "Evaluations",
         "explainer": "Batch Explainer explain explain_many explain_partition explain_stream",
+        "explainer.proofs": "ReachableRange certificate check_certificate reachable",
         "data": "Categorical Integer Moment Ordinal Real",
         "models.endpoint": "Endpoint EndpointError Patience",
         "models.loaded": "Trust",
@@ -113,6 +120,8 @@ _HOMES = {
         "result.assessment": "WhatIf assess what_if",
         "search.baselines": "LBFGSB RandomSearch",
         "search.bayes": "BayesCFX",
+        "search.exact.certificate_check": "CertificateCheck",
+        "search.exact.certificate_space": "CertificateError",
         "search.exact.exact_search": "Exact",
         "search.gradient": "ProjectedGradient",
         "search.naive": "NaiveBayes",

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeRegressor
 
 import bayescfx as cfx
 from bayescfx.potentials import Target
@@ -32,6 +35,12 @@ QUERY = {"a": 0.5, "b": 3, "c": "x", "t": pd.Timestamp("2020-01-05"), "p": 0, "q
 def model(rows: pd.DataFrame) -> Any:
     """Return a model of the table."""
     return rows["a"].to_numpy() * 3 + rows["b"].to_numpy()
+
+
+def tree() -> Any:
+    """Return a model that can be read."""
+    columns = make_column_transformer(("passthrough", ["a", "b"]))
+    return make_pipeline(columns, DecisionTreeRegressor(random_state=0)).fit(TABLE, TABLE["a"])
 
 
 class Classifier:
@@ -213,6 +222,12 @@ def answers() -> Iterator[Call]:
     yield Call("what_if", cfx.what_if, {**row, "changes": {"a": 0.2}})
     yield Call("what_if", lambda value: cfx.what_if(model, QUERY, {"t": value}), {"value": "2020"})
     yield Call("assess", cfx.assess, {**row, "rows": TABLE})
+    yield Call("reachable", cfx.reachable, {"model": tree(), "query": QUERY, "space": space()})
+    proven = cfx.explain(tree(), QUERY, space(), cfx.at_least(0.9), rng=0)
+    plain = cfx.certificate(tree(), proven)
+    yield Call("certificate", cfx.certificate, {"model": tree(), "answer": proven})
+    yield Call("check_certificate", cfx.check_certificate, {"certificate": plain, "model": tree()})
+    yield Call("Exact", cfx.Exact, {})
     yield Call("Explanation.to_markdown", one.to_markdown, {})
     yield Call("Explanations", cfx.Explanations, {"answers": [one]})
     yield Call("Explanations.importance", many.importance, {})

@@ -20,7 +20,16 @@ from tests.fuzz.calls import JUNK, Call, calls
 
 CALLS = list(calls())
 # Objects that the library makes, and modules.
-MADE = {"Batch", "Counterfactual", "Explanation", "Step", "WhatIf", "plots"}
+MADE = {
+    "Batch",
+    "CertificateCheck",
+    "Counterfactual",
+    "ReachableRange",
+    "Explanation",
+    "Step",
+    "WhatIf",
+    "plots",
+}
 
 
 @pytest.fixture(autouse=True)

@@ -163,7 +163,7 @@ def test_a_far_target_is_reached_although_slopes_at_the_query_lead_elsewhere(met
     for seed in range(3):
         answer = cfx.explain(ridge, query, space, target, method=method, budget=1500, rng=seed)
         assert answer.reached
-        assert answer.method == "sweep, proof"
+        assert answer.method == "sweep"
         assert answer.best.output >= 0.5 * (here + there)
 
 

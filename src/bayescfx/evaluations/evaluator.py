@@ -129,6 +129,7 @@ class Evaluator:
         self.model = model
         self.evaluations = evaluations
         self.on_fault: OnFault = on_fault
+        self._is_required = False
         self.faults: list[str] = []
         self.known = Known(len(schema.names), snapshot.known(schema, faults=on_fault == "skip"))
         self.queries: list[Own] = []
@@ -145,13 +146,17 @@ class Evaluator:
             self._all_queries = Own.of_all(self.queries)
         return self._schema.rows(X, self._all_queries, queries)
 
-    def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
+    def evaluate_many(
+        self, requests: Sequence[tuple[Account, Array]], *, is_required: bool = False
+    ) -> list[Scores]:
         """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
 
         A row that two questions ask for is charged to the first. A question without budget for all
         its new rows gets the first of them, and ``stopped`` gives the reason. No model call starts
-        after the time limit.
+        after the time limit. With `is_required`, a model call that the time limit has ended is an
+        error.
         """
+        self._is_required = is_required
         keyed_requests = []
         for account, X in requests:
             keys = row_keys(X)
@@ -234,9 +239,10 @@ class Evaluator:
     def _recover(self, new: _NewRows, error: Exception, is_retry: bool) -> bool:
         """Raise the error of a model call, or find the rows to blame; return whether all have been.
 
-        A model call that the time limit has ended is no error.
+        A model call that the time limit has ended is no error, unless its rows are required.
         """
-        if isinstance(error, OutOfTime) and time_limit.get().passed:
+        is_late = isinstance(error, OutOfTime) and time_limit.get().passed
+        if is_late and not self._is_required:
             return False
         if self.on_fault == "raise":
             attach(error, evaluations=self.evaluations)

@@ -154,7 +154,8 @@ def _pose(
     asked[0].spent = block.n_spent
     # f(query) is needed for any answer, so that it is scored whatever the timeout.
     with limited_to(block.deadline, LEAST_WAIT):
-        scores = evaluator.evaluate_many([(each, each.region.query[None]) for each in asked])
+        queries = [(each, each.region.query[None]) for each in asked]
+        scores = evaluator.evaluate_many(queries, is_required=True)
     for question, score in zip(asked, scores, strict=True):
         position = question.position
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,17 +27,23 @@ from sklearn.preprocessing import (
 )
 
 import bayescfx as cfx
+from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import Deadline
 from bayescfx.models.model import as_model
-from bayescfx.models.readers import Inputs, LinearModel, read_model
+from bayescfx.models.readers import Form, Inputs, LinearModel, read_model
+from bayescfx.potentials import Intervals
+from bayescfx.search.exact.branching import Bound
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.linear_form import extreme_outputs, find_nearest_linear
+from bayescfx.space.axis import Axis
 from bayescfx.space.effort import effort
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
 
 SAME = 2e-6  # a complete search leaves a gap of a millionth at most
 
 
-def is_accepted(accepted, outputs):
+def is_accepted(accepted: Intervals, outputs: Array) -> Mask:
     """Return which outputs lie in one of some intervals."""
     inside = np.zeros(len(outputs), dtype=bool)
     for low, high in accepted:
@@ -43,15 +51,17 @@ def is_accepted(accepted, outputs):
     return inside
 
 
-def search(form, region, accepted, score=None, **options):
+def search(
+    form: Form | None, region: Region, accepted: Intervals, score: Any = None, **options: Any
+) -> tuple[float, Any, Bound]:
     """Return the lowest effort of rows that reach the target, the row, and the bound."""
+    assert isinstance(form, LinearModel)
     steps = find_nearest_linear(form, region, accepted, **options)
     best = np.inf
     answer = None
-    is_hit = None
     try:
+        rows = next(steps)
         while True:
-            rows = steps.send(is_hit)
             assert region.contains(rows).all()
             table = region.rows(rows)
             outputs = form.raw(table)[:, 0] if score is None else score(table)
@@ -61,21 +71,36 @@ def search(form, region, accepted, score=None, **options):
                 if cost < best:
                     best = cost
                     answer = row
+            rows = steps.send(is_hit)
     except StopIteration as end:
         return best, answer, end.value
 
 
-def around(space, query):
+def around(space: Space, query: pd.DataFrame) -> Region:
     """Return the region of a query, without warnings about it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return space.around(query)
 
 
+def enumerate_rows(region: Region) -> Array:
+    """Return all allowed rows of a region."""
+    rows = region.enumerate(10**6)
+    assert rows is not None
+    return rows
+
+
+def read_linear_form(model: Any, space: Space, table: pd.DataFrame) -> LinearModel:
+    """Return the form of a model."""
+    form = read_model(as_model(model, space.schema), table).form
+    assert isinstance(form, LinearModel)
+    return form
+
+
 # ── enumeration of small grids ──
 
 
-def make_table(rng, n=60):
+def make_table(rng: np.random.Generator, n: int = 60) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "a": rng.integers(0, 7, n).astype(float),
@@ -87,11 +112,11 @@ def make_table(rng, n=60):
     )
 
 
-def make_form(rng):
+def make_form(rng: np.random.Generator) -> LinearModel:
     """Return a linear model of numbers, a bent number, levels, and a listed number."""
     bend = rng.choice([0.0, 0.3])
 
-    def compute(rows):
+    def compute(rows: Any) -> Array:
         levels = [(rows["g"] == level).to_numpy(dtype=float) for level in "xyz"]
         b = rows["b"].to_numpy(dtype=float)
         h = rows["h"].to_numpy(dtype=float)
@@ -104,9 +129,9 @@ def make_form(rng):
     return LinearModel(Inputs(compute, columns, direction), weights, float(rng.normal()))
 
 
-def make_space(rng, table):
+def make_space(rng: np.random.Generator, table: pd.DataFrame) -> Space:
     """Return a space with random features, limits, rules and costs."""
-    features = {}
+    features: dict[str, Any] = {}
     if rng.random() < 0.4:
         features["h"] = cfx.Integer(0, 5, cyclic=True)
     if rng.random() < 0.3:
@@ -114,7 +139,7 @@ def make_space(rng, table):
     if rng.random() < 0.3:
         features["g"] = cfx.Ordinal(["x", "y", "z"])
     space = cfx.Space.from_data(table, features or None)
-    choices = [
+    choices: list[tuple[float, Callable[[Space], Space]]] = [
         (0.4, lambda s: s.max_changes(int(rng.integers(1, 4)))),
         (0.3, lambda s: s.only_up("a")),
         (0.3, lambda s: s.fix("b")),
@@ -133,7 +158,7 @@ def make_space(rng, table):
     return space
 
 
-def make_target(rng, start, spread):
+def make_target(rng: np.random.Generator, start: float, spread: float) -> Intervals:
     """Return intervals of the sum: above, below, a band, or either side."""
     size = float(rng.choice([0.1, 0.3, 0.6, 1.0, 1.5, 3.0])) * spread
     kind = rng.integers(4)
@@ -147,8 +172,8 @@ def make_target(rng, start, spread):
     return ((-np.inf, start - size), (start + 0.8 * size, np.inf))
 
 
-@pytest.mark.parametrize("part", range(6))
-def test_enumeration(part):
+@pytest.mark.parametrize("part", range(5))
+def test_enumeration(part: int) -> None:
     n_complete = 0
     for seed in range(20 * part, 20 * (part + 1)):
         rng = np.random.default_rng(seed)
@@ -159,7 +184,7 @@ def test_enumeration(part):
         outputs = form.raw(table)[:, 0]
         start = float(form.raw(region.rows(region.query[None]))[0, 0])
         accepted = make_target(rng, start, float(outputs.std()) + 0.1)
-        rows = region.enumerate(10**6)
+        rows = enumerate_rows(region)
         sums = form.raw(region.rows(rows))[:, 0]
         efforts = effort(region, rows)[is_accepted(accepted, sums)]
         nearest = efforts.min(initial=np.inf)
@@ -194,13 +219,15 @@ def test_enumeration(part):
 # ── one interval among grids ──
 
 
-def nearest_with_interval(form, region, accepted, limit):
+def nearest_with_interval(
+    form: LinearModel, region: Region, accepted: Intervals, limit: float
+) -> float:
     """Return the lowest effort, by enumeration of all features but ``u``, which is an interval.
 
     `limit` is the rule ``u + a <= limit``, or infinite.
     """
-    others = region.with_axis(3, around_fixed(region.axes[3]))
-    rows = others.enumerate(10**6)
+    others = region.without(*region.rules).with_axis(3, around_fixed(region.axes[3]))
+    rows = enumerate_rows(others)
     sums = form.raw(region.rows(rows))[:, 0]
     slope = form.weights[3]
     query = region.query[3]
@@ -211,22 +238,23 @@ def nearest_with_interval(form, region, accepted, limit):
         start = np.maximum(ends[0], first)
         end = np.minimum(np.minimum(ends[1], last), limit - rows[:, 0])
         near = np.clip(query, start, np.maximum(start, end))
-        moved = rows.copy()
-        moved[:, 3] = near
-        is_there = start <= end
-        if region.max_changes is not None:
-            is_there &= region.changes(moved).sum(axis=1) <= region.max_changes
-        best = min(best, effort(region, moved[is_there]).min(initial=np.inf))
+        for shift in (-1.0, -0.5, 0.0, 0.5, 1.0):  # to the neighbours on a grid
+            moved = rows.copy()
+            moved[:, 3] = near if not region.step[3] else axis.snap(near + shift * region.step[3])
+            is_there = (start <= moved[:, 3]) & (moved[:, 3] <= end)
+            if region.max_changes is not None:
+                is_there &= region.changes(moved).sum(axis=1) <= region.max_changes
+            best = min(best, effort(region, moved[is_there]).min(initial=np.inf))
     return best
 
 
-def around_fixed(axis):
+def around_fixed(axis: Axis) -> Axis:
     """Return an axis that can't move."""
     return replace(axis, low=axis.query, high=axis.query, choices=np.array([axis.query]))
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_interval_among_grids(part):
+def test_interval_among_grids(part: int) -> None:
     for seed in range(15 * part, 15 * (part + 1)):
         rng = np.random.default_rng(1000 + seed)
         n = 50
@@ -239,14 +267,15 @@ def test_interval_among_grids(part):
             }
         )
 
-        def compute(rows):
+        def compute(rows: Any) -> Array:
             numbers = [rows["a"], rows["g"] == "x", rows["h"] == 2, rows["u"]]
             return np.column_stack([np.asarray(part, dtype=float) for part in numbers])
 
         weights = rng.normal(size=4)
         direction = np.array([1, 0, 0, 1])
         form = LinearModel(Inputs(compute, ("a", "g", "h", "u"), direction), weights, 0.0)
-        space = cfx.Space.from_data(table, {"u": cfx.Real(-3.0, 3.0)})
+        step = float(rng.choice([0.0, 0.0, 0.0005, 0.25]))  # with 12,001 codes, or 25
+        space = cfx.Space.from_data(table, {"u": cfx.Real(-3.0, 3.0, step=step or None)})
         limit = np.inf
         if rng.random() < 0.4:
             limit = 5.0
@@ -272,11 +301,11 @@ def test_interval_among_grids(part):
 # ── boxes without premium: the fractional knapsack ──
 
 
-def fill_knapsack(rates, room, wanted):
+def fill_knapsack(rates: Array, room: Array, wanted: float) -> float:
     """Return the least distance that gains `wanted`, with gains per unit of distance."""
     distance = 0.0
-    for j in np.argsort(-rates):
-        used = min(room[j], wanted / rates[j])
+    for j in np.argsort(-rates).tolist():
+        used = float(min(room[j], wanted / rates[j]))
         distance += used
         wanted -= used * rates[j]
         if wanted <= 1e-12:
@@ -285,7 +314,7 @@ def fill_knapsack(rates, room, wanted):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_fractional_knapsack(seed):
+def test_fractional_knapsack(seed: int) -> None:
     rng = np.random.default_rng(seed)
     names = [f"x{j}" for j in range(12)]
     table = pd.DataFrame(rng.normal(size=(50, 12)) * rng.uniform(0.1, 100, 12), columns=names)
@@ -293,7 +322,7 @@ def test_fractional_knapsack(seed):
     features = {name: cfx.Real(table[name].min(), table[name].max()) for name in names}
     space = cfx.Space.from_data(table, features).cost(weight=0.0)
     region = around(space, table.iloc[[0]])
-    form = read_model(as_model(model, space.schema), table).form
+    form = read_linear_form(model, space, table)
     start = float(form.raw(table.iloc[[0]])[0, 0])
     rates = np.abs(form.weights) * region.scale
     far = np.where(form.weights > 0, region.high - region.query, region.query - region.low)
@@ -312,14 +341,13 @@ def test_fractional_knapsack(seed):
 # ── models of scikit-learn ──
 
 
-def test_breast_cancer_is_fast():
+def test_breast_cancer_is_fast() -> None:
     table, labels = load_breast_cancer(return_X_y=True, as_frame=True)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(table, labels)
     features = {name: cfx.Real(table[name].min(), table[name].max()) for name in table}
     for own in (features, None):
         space = cfx.Space.from_data(table, own)
-        wrapped = as_model(cfx.probability(model, 1), space.schema)
-        form = read_model(wrapped, table.iloc[:50]).form
+        form = read_linear_form(cfx.probability(model, 1), space, table.iloc[:50])
         seconds = []
         for i in range(4):
             region = around(space, table.iloc[[i]])
@@ -333,7 +361,7 @@ def test_breast_cancer_is_fast():
 
 
 @pytest.mark.parametrize("kind", range(4))
-def test_pipelines(kind):
+def test_pipelines(kind: int) -> None:
     rng = np.random.default_rng(kind)
     table = make_table(rng)
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
@@ -353,7 +381,7 @@ def test_pipelines(kind):
     region = around(space, query)
     wrapped = as_model(model, space.schema)
     reading = read_model(wrapped, table)
-    rows = region.enumerate(10**6)
+    rows = enumerate_rows(region)
     outputs = wrapped.scores(region.rows(rows))
     accepted = ((float(wrapped.scores(query)[0]) + 1.2 * float(y.std()), np.inf),)
     nearest = effort(region, rows[is_accepted(accepted, outputs)]).min(initial=np.inf)
@@ -365,15 +393,15 @@ def test_pipelines(kind):
         assert np.isnan(row[0])
 
 
-def test_bent_interval_is_refused():
+def test_bent_interval_is_refused() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": rng.uniform(1.0, 9.0, 50), "z": rng.normal(size=50)})
     columns = make_column_transformer((FunctionTransformer(np.log), ["x"]), remainder="passthrough")
     model = make_pipeline(columns, LinearRegression()).fit(table, table["z"] + np.log(table["x"]))
     space = cfx.Space.from_data(table, {"x": cfx.Real(1.0, 9.0)})
-    form = read_model(as_model(model, space.schema), table).form
+    form = read_linear_form(model, space, table)
     region = around(space, table.iloc[[0]])
-    with pytest.raises(NoProof, match=r"'x'.*not linear"):
+    with pytest.raises(NoProof, match="'x' in a way that is not linear"):
         search(form, region, ((3.0, np.inf),))
     best, _, bound = search(form, around(space.fix("x"), table.iloc[[0]]), ((2.0, np.inf),))
     assert bound.is_complete
@@ -383,7 +411,7 @@ def test_bent_interval_is_refused():
 # ── targets out of reach, limits of time, rules ──
 
 
-def make_plain(n_features=6, seed=0):
+def make_plain(n_features: int = 6, seed: int = 0) -> tuple[pd.DataFrame, LinearModel, Space]:
     """Return a table, a form that reads its columns, and its space of intervals."""
     rng = np.random.default_rng(seed)
     names = [f"x{j}" for j in range(n_features)]
@@ -397,7 +425,7 @@ def make_plain(n_features=6, seed=0):
 
 @pytest.mark.parametrize("share", [0.99, 0.999999, 1.000001, 1.01])
 @pytest.mark.parametrize("restriction", ["none", "changes", "rule", "together"])
-def test_out_of_reach(share, restriction):
+def test_out_of_reach(share: float, restriction: str) -> None:
     table, form, space = make_plain()
     if restriction == "changes":
         space = space.max_changes(2)
@@ -417,7 +445,7 @@ def test_out_of_reach(share, restriction):
     assert (bound.cost < np.inf) == (share < 1.0)
 
 
-def test_query_that_reaches_the_target():
+def test_query_that_reaches_the_target() -> None:
     table, form, space = make_plain()
     region = around(space, table.iloc[[0]])
     start = float(form.raw(table.iloc[[0]])[0, 0])
@@ -428,7 +456,7 @@ def test_query_that_reaches_the_target():
     assert bound.is_complete
 
 
-def test_equality_between_intervals():
+def test_equality_between_intervals() -> None:
     table, form, space = make_plain()
     table = table.assign(x1=-table["x0"])
     region = around(space.require("x0 + x1 == 0"), table.iloc[[0]])
@@ -439,7 +467,7 @@ def test_equality_between_intervals():
     assert abs(row[0] + row[1]) < 1e-8
 
 
-def test_no_time():
+def test_no_time() -> None:
     table, form, space = make_plain()
     region = around(space, table.iloc[[0]])
     steps = find_nearest_linear(form, region, ((9.0, np.inf),), deadline=Deadline.after(0.0))
@@ -449,7 +477,7 @@ def test_no_time():
     assert not end.value.value.is_complete
 
 
-def test_link_does_not_matter():
+def test_link_does_not_matter() -> None:
     table, form, space = make_plain()
     region = around(space, table.iloc[[0]])
     logistic = LinearModel(form.inputs, form.weights, form.base, "expit")
@@ -459,7 +487,7 @@ def test_link_does_not_matter():
 
 
 @pytest.mark.parametrize("norm", [1.5, 2.0, 4.0])
-def test_other_norms_have_valid_bounds(norm):
+def test_other_norms_have_valid_bounds(norm: float) -> None:
     table, form, space = make_plain(4)
     rng = np.random.default_rng(0)
     region = around(space.cost(norm=norm), table.iloc[[0]])

@@ -9,11 +9,17 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
 from bayescfx.models.model import as_model
+from bayescfx.models.readers import read_model
 from bayescfx.search.exact.branching import Work, find_extreme
+from bayescfx.search.exact.cells import local_cells
 from bayescfx.search.exact.leaves import make_leaf_table
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Proof, Prover, prove, raw_intervals
@@ -110,8 +116,6 @@ def test_answers_of_continuous_features_lie_at_the_edge_of_a_cell(
 ) -> None:
     model, table = continuous
     if single:  # forests compare numbers of 32 bits
-        from sklearn.ensemble import RandomForestRegressor
-
         model = RandomForestRegressor(12, max_depth=4, random_state=0).fit(table, table.a * table.b)
     space = cfx.Space.from_data(table, dict.fromkeys("abc", "real"))
     rng = np.random.default_rng(1)
@@ -129,6 +133,32 @@ def test_answers_of_continuous_features_lie_at_the_edge_of_a_cell(
         X = region.snap(np.where(rng.random(X.shape) < 0.5, X, region.query))
         hits = X[question.accepted(question.outputs(X))]
         assert (effort(region, hits) >= best * (1 - 1e-9)).all()
+
+
+def test_a_long_grid_that_begins_beyond_the_query_is_reached() -> None:
+    table = pd.DataFrame({"i": np.r_[0:100_000:997, 300_000:1_000_000:997]})
+    model = DecisionTreeRegressor(max_depth=1).fit(table, table.i > 200_000)
+    space = cfx.Space.from_data(table).between({"i": (600_000, 800_000)})
+    answer = cfx.explain(model, table.iloc[0], space, cfx.at_least(0.5), method="exact", rng=0)
+    assert answer.proof == "optimal"
+    assert answer.best.changes["i"][1] == 600_000
+
+
+def test_cells_of_scaled_numbers_are_found_across_zero() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(40.0 * rng.normal(size=(300, 2)), columns=["a", "b"])
+    y = np.sin(table.a / 20.0) + table.b / 40.0
+    model = make_pipeline(StandardScaler(), RandomForestRegressor(10, max_depth=5, random_state=0))
+    model.fit(table, y)
+    space = cfx.Space.from_data(table, dict.fromkeys("ab", "real"))
+    form: Any = read_model(as_model(model, space.schema), table).form
+    region = space.around(table.iloc[0])
+    for cells in local_cells(form, region, make_leaf_table(form, region).cells):
+        X = np.repeat(region.query[None], len(cells.code), axis=0)
+        X[:, cells.feature] = cells.code
+        numbers = form.inputs.compute(region.rows(X))[:, cells.feature]
+        assert (np.diff(numbers) > 0).all()  # each code lies in the next cell
+        assert len(np.unique(cells.cell)) == len(cells.cell) > 5
 
 
 def test_a_proof_that_is_cut_short_gives_a_lower_bound() -> None:

@@ -23,6 +23,10 @@ class NoProof(Exception):
 
 #: Halvings that separate any two neighbouring numbers of 64 bits.
 BISECTIONS = 64
+#: The lowest whole number of 64 bits.
+_LOWEST = np.int64(-(2**63))
+#: Columns that a message lists.
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +128,7 @@ def features_of_inputs(form: Form, region: Region) -> Indices:
         if place is None and isinstance(column, int | np.integer):
             place = int(column)
         if place is None:
-            known = ", ".join(map(str, names[:5]))
+            known = ", ".join(map(str, names[:_MOST_LISTED]))
             raise NoProof(f"the model reads a column {column!r} that is not among {known}")
         found.append(at[place])
     return np.array(found, dtype=np.intp)
@@ -194,13 +198,13 @@ def _cuts_in_codes(
     above = np.full(len(limit), _as_ordered(np.array([high]))[0])
     each = np.arange(len(limit))
     for _ in range(BISECTIONS):
-        middle = below + (above - below) // 2
+        middle = _middle(below, above)
+        if np.array_equal(middle, below):
+            break
         numbers = numbers_at(form, region, feature, _from_ordered(middle))[each, inputs]
         is_lower = (numbers <= limit) == rises
         below = np.where(is_lower, middle, below)
         above = np.where(is_lower, above, middle)
-        if (above - below <= 1).all():
-            break
     found = _from_ordered(below)
     found[~is_low_side[0]] = -np.inf
     found[is_low_side[1]] = np.inf
@@ -217,12 +221,17 @@ def bracket(region: Region, feature: int) -> tuple[float, float]:
 def _as_ordered(x: Array) -> Indices:
     """Return whole numbers in the order of floats, neighbours one apart."""
     bits = np.ascontiguousarray(x, dtype=np.float64).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+    return np.where(bits < 0, _LOWEST - bits, bits)
+
+
+def _middle(a: Indices, b: Indices) -> Indices:
+    """Return whole numbers half way between others, rounded down, without overflow."""
+    return np.asarray((a & b) + ((a ^ b) >> 1))
 
 
 def _from_ordered(number: Indices) -> Array:
     """Return the floats of :func:`_as_ordered`."""
-    bits = np.where(number < 0, np.int64(-(2**63)) - number, number)
+    bits = np.where(number < 0, _LOWEST - number, number)
     return np.ascontiguousarray(bits, dtype=np.int64).view(np.float64).copy()
 
 
@@ -383,8 +392,11 @@ def _local_interval(form: Form, region: Region, cells: Line) -> LocalCells:
     low = np.minimum(near, far)
     high = np.maximum(near, far)
     place = len(down)
-    low[place] = axis.low if not len(down) else min(query, np.nextafter(near[place - 1], np.inf))
-    high[place] = axis.high if not len(up) else max(query, np.nextafter(near[place + 1], -np.inf))
+    # The cell at home ends where the next ones begin, or, if these have no code, at the limits.
+    has_below = len(down) > 0 and np.isfinite(codes_down[0])
+    has_above = len(up) > 0 and np.isfinite(codes_up[0])
+    low[place] = min(query, np.nextafter(codes_down[0], np.inf)) if has_below else ends[0]
+    high[place] = max(query, np.nextafter(codes_up[0], -np.inf)) if has_above else ends[2]
     is_there = np.isfinite(near)
     home_place = int(np.count_nonzero(is_there[:place]))
     cell, near, low, high = (part[is_there] for part in (cell, near, low, high))
@@ -428,9 +440,9 @@ def _entries(
         near = np.where(hit, _as_ordered(before), near)
         far = np.where(hit, _as_ordered(codes), far)
     for _ in range(BISECTIONS):
-        if (np.abs(far - near) <= 1).all():
+        middle = _middle(near, far)
+        if ((middle == near) | (middle == far)).all():
             break
-        middle = near + (far - near) // 2
         beyond = is_beyond(_from_ordered(middle))
         far = np.where(beyond, middle, far)
         near = np.where(beyond, near, middle)
@@ -464,18 +476,21 @@ def _guesses(cells: Line, order: Indices, *, rises: bool, is_up: bool) -> list[A
 
 
 def _on_axis(region: Region, feature: int, codes: Array, sign: int) -> Array:
-    """Return the first allowed codes at or beyond some codes, away from the query."""
+    """Return the first allowed codes at or beyond some codes, away from the query; nan if none."""
     axis = region.axes[feature]
     step = axis.feature.code_step
-    if not step and axis.narrow is None:
-        return np.clip(codes, axis.low, axis.high)
-    snapped = axis.snap(codes)
+    found = np.clip(codes, axis.low, axis.high)
     if step:
-        short = (codes - snapped) * sign > 0.0
-        further = axis.snap(snapped + sign * step)
-        return np.where(short, further, snapped)
-    assert axis.narrow is not None
-    short = (codes - snapped) * sign > 0.0
-    narrow = snapped.astype(axis.narrow)
-    further = np.nextafter(narrow, axis.narrow(sign * np.inf)).astype(np.float64)
-    return np.where(short, further, snapped)
+        number = np.rint((found - axis.anchor) / step)
+        found = axis.feature.grid(number, axis.anchor)
+        is_short = (codes - found) * sign > 0.0
+        found = np.where(is_short, axis.feature.grid(number + sign, axis.anchor), found)
+        found = np.clip(found, axis.low, axis.high)
+    if axis.narrow is not None:
+        with np.errstate(over="ignore"):
+            narrow = found.astype(axis.narrow)
+        is_short = (codes - narrow) * sign > 0.0
+        further = np.nextafter(narrow, axis.narrow(sign * np.inf))
+        found = np.where(is_short, further, narrow).astype(np.float64)
+    is_inside = (axis.low <= found) & (found <= axis.high) & ((found - codes) * sign >= 0.0)
+    return np.where(is_inside, found, np.nan)

@@ -37,6 +37,7 @@ SAME_COST = 1e-6
 N_COMPARED = 64
 #: Halvings that separate any two neighbouring numbers of 64 bits.
 HALVINGS = 66
+LEAST_NUMBER = np.int64(-(2**63))
 
 
 @dataclass(frozen=True)
@@ -426,46 +427,58 @@ def _boundaries(
     is_true_below = np.zeros(len(tests), dtype=np.bool_)
     if (form.inputs.direction[tests.input[own]] == 0).any() or set(own) & set(tests.levels):
         raise CertificateError("a feature is a range, but its tests are not in order.")
-    # Row i holds the i-th test of each feature.
-    rank = np.array([np.count_nonzero(feature[:test] == feature[test]) for test in own], int)
+    at = feature[own]
+    rank = np.zeros(len(own), dtype=np.intp)
+    for j in np.unique(at):
+        rank[at == j] = np.arange(np.count_nonzero(at == j))
 
     def outcomes(codes: Array) -> Mask:
-        """Return the outcome of each test in `own` at its code."""
+        """Return the outcome of each test in `own` at its code; row i has the i-th of each."""
         X = np.repeat(question.prices.query[None], int(rank.max(initial=0)) + 1, axis=0)
-        X[rank, feature[own]] = codes
-        return tests.outcomes(form.inputs.compute(question.rows(X)))[rank, own]
+        X[rank, at] = codes
+        number = form.inputs.compute(question.rows(X))[rank, tests.input[own]]
+        threshold = tests.threshold[own]
+        passed = np.where(tests.is_strict[own], number < threshold, number <= threshold)
+        return np.where(np.isnan(number), tests.if_missing[own], passed)
 
-    ends = np.array([allowed.ends for allowed in question.allowed])[feature[own]]
-    grids = [question.allowed[j].codes for j in feature[own]]
-    below = np.array([_number(*pair) for pair in zip(ends[:, 0], grids, strict=True)], np.int64)
-    above = np.array([_number(*pair) for pair in zip(ends[:, 1], grids, strict=True)], np.int64)
+    ends = np.array([allowed.ends for allowed in question.allowed])[at]
+    below = _numbers(question, ends[:, 0], at)
+    above = _numbers(question, ends[:, 1], at)
     at_low = outcomes(ends[:, 0])
     is_same = outcomes(ends[:, 1]) == at_low
     for _ in range(HALVINGS):
-        if (above - below <= 1).all():
+        # The floor of the mean; a sum or a difference may exceed 64 bits.
+        middle = (below & above) + ((below ^ above) >> 1)
+        if (middle == below).all():
             break
-        middle = below + (above - below) // 2
-        codes = np.array([_code(*pair) for pair in zip(middle, grids, strict=True)])
-        is_lower = outcomes(codes) == at_low
+        is_lower = outcomes(_codes(question, middle, at)) == at_low
         below = np.where(is_lower, middle, below)
         above = np.where(is_lower, above, middle)
-    found = np.array([_code(*pair) for pair in zip(below, grids, strict=True)])
-    boundary[own] = np.where(is_same, np.inf, found)
+    boundary[own] = np.where(is_same, np.inf, _codes(question, below, at))
     is_true_below[own] = at_low
     return boundary, is_true_below
 
 
-def _number(code: float, grid: Array | None) -> int:
-    """Return the place of a code in its grid, or a whole number in the order of floats."""
-    if grid is not None:
-        return int(np.searchsorted(grid, code))
-    bits = int(np.float64(code).view(np.int64))
-    return bits if bits >= 0 else -(2**63) - bits
+def _numbers(question: CertifiedQuestion, codes: Array, at: Indices) -> Indices:
+    """Return whole numbers in the order of codes ``(n,)`` of features `at`, neighbours one apart.
+
+    They are places in the grid of a feature, or else made from the bits of the codes.
+    """
+    bits = np.ascontiguousarray(codes, dtype=np.float64).view(np.int64)
+    numbers = np.where(bits < 0, LEAST_NUMBER - bits, bits)
+    for j in np.unique(at):
+        grid = question.allowed[j].codes
+        if grid is not None:
+            numbers[at == j] = np.searchsorted(grid, codes[at == j])
+    return numbers
 
 
-def _code(number: int, grid: Array | None) -> float:
-    """Return the code of :func:`_number`."""
-    if grid is not None:
-        return float(grid[number])
-    bits = number if number >= 0 else -(2**63) - number
-    return float(np.int64(bits).view(np.float64))
+def _codes(question: CertifiedQuestion, numbers: Indices, at: Indices) -> Array:
+    """Return the codes of :func:`_numbers`."""
+    bits = np.where(numbers < 0, LEAST_NUMBER - numbers, numbers)
+    codes = np.ascontiguousarray(bits, dtype=np.int64).view(np.float64).copy()
+    for j in np.unique(at):
+        grid = question.allowed[j].codes
+        if grid is not None:
+            codes[at == j] = grid[numbers[at == j]]
+    return codes

@@ -25,6 +25,8 @@ from bayescfx.errors import BayesCFXError
 COST_ROUNDING = 1e-12
 #: Share by which a linear rule must be broken to exclude a box (numerical).
 RULE_ROUNDING = 5e-10
+#: Levels of a feature that a message lists.
+MOST_LEVELS = 5
 
 
 class CertificateError(BayesCFXError, ValueError):
@@ -71,7 +73,8 @@ class AllowedCodes:
         if self.codes is not None:
             place = int(np.searchsorted(self.codes, x, side="right")) - 1
             return float(self.codes[place]) if place >= 0 else -np.inf
-        near = [code for code in self._grid_near(min(x, self.high)) if self.low <= code <= x]
+        end = min(x, self.high)
+        near = [code for code in self._grid_near(end) if self.low <= code <= end]
         if self.query <= x:
             near.append(self.query)
         return max(near, default=-np.inf)
@@ -81,7 +84,8 @@ class AllowedCodes:
         if self.codes is not None:
             place = int(np.searchsorted(self.codes, x, side="left"))
             return float(self.codes[place]) if place < len(self.codes) else np.inf
-        near = [code for code in self._grid_near(max(x, self.low)) if x <= code <= self.high]
+        start = max(x, self.low)
+        near = [code for code in self._grid_near(start) if start <= code <= self.high]
         if self.query >= x:
             near.append(self.query)
         return min(near, default=np.inf)
@@ -405,7 +409,8 @@ class CertifiedQuestion:
                     parts.append(f"{name} from {low} to {high}")
             elif not box.sets[j].all():
                 levels = [feature.format(float(code)) for code in self.codes(j)[box.sets[j]]]
-                parts.append(f"{name} in {', '.join(levels[:5])}{', …' if levels[5:] else ''}")
+                more = ", …" if len(levels) > MOST_LEVELS else ""
+                parts.append(f"{name} in {', '.join(levels[:MOST_LEVELS])}{more}")
         return "; ".join(parts) or "all allowed rows"
 
 

@@ -19,7 +19,12 @@ from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import TUNING, Boxes, Branching, Work
 from bayescfx.search.exact.cells import Listing, NoProof
 from bayescfx.search.exact.certificate_check import FORMAT, BoxBounds, checksum, digest_of_model
-from bayescfx.search.exact.certificate_space import CodeBox, grid_codes, read_question
+from bayescfx.search.exact.certificate_space import (
+    CertificateError,
+    CodeBox,
+    grid_codes,
+    read_question,
+)
 from bayescfx.search.exact.leaves import LeafTable
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.space.effort import PREMIUM
@@ -65,19 +70,22 @@ def make_certificate(
     Raises
     ------
     NoProof
-        If the work is over, or a box can't be closed: a rule that is not linear excludes its
-        rows, or its score is as close to the target as rounding errors are.
+        If the work is over, the answer is wrong, or a box can't be closed: a rule that is not
+        linear excludes its rows, or its score is as close to the target as rounding errors are.
     """
     certificate = _describe_question(table, region, accepted, slack, limit)
     question = read_question(certificate)
     certificate["model"] = digest_of_model(table.form, question)
     certificate["answer"] = None if answer is None else [to_plain(float(c)) for c in answer]
-    bounds = BoxBounds(table.form, question)
-    if answer is not None:
-        bounds.check_answer(answer)
     problem = BoxProblem(table, region, accepted, slack, limit)
-    recorder = _Recorder(problem, limit=limit, work=work or Work(), bounds=bounds)
-    certificate["boxes"] = recorder.record()
+    try:
+        bounds = BoxBounds(table.form, question)
+        if answer is not None:
+            bounds.check_answer(answer)
+        recorder = _Recorder(problem, limit=limit, work=work or Work(), bounds=bounds)
+        certificate["boxes"] = recorder.record()
+    except CertificateError as error:
+        raise NoProof(f"the certificate would not pass its check: {error}") from error
     certificate["checksum"] = checksum(certificate)
     return certificate
 
@@ -219,8 +227,11 @@ class _Recorder(Branching):
         if not batch:
             return []
         parts = zip(*(boxes.parts() for _, _, boxes in batch), strict=True)
-        boxes = Boxes(*(np.concatenate(part) for part in parts))  # type: ignore[arg-type]
-        chosen = self._choose_cuts(boxes)
+        boxes = Boxes(*(np.concatenate(part) for part in parts))
+        smallest, largest = self.problem.bounds(boxes.mask)
+        with np.errstate(invalid="ignore"):  # empty trees are closed by the check
+            spread = np.nan_to_num(largest - smallest, posinf=0.0, neginf=0.0)
+        chosen = self._choose_cuts(boxes, spread)
         if (chosen < 0).any():
             place = int(np.flatnonzero(chosen < 0)[0])
             text = self.bounds.question.describe(batch[place][1])

@@ -8,6 +8,7 @@ whether its change is clear, so that it costs a premium.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,18 @@ BELOW = 1e-9
 LEAST_MOVE = DUST * (1.0 + 1e-6)
 #: Columns with smaller values are 0 (numerical).
 NOTHING = 1e-11
+
+
+class _Column(NamedTuple):
+    """One column: what it adds per unit, and its values."""
+
+    feature: int
+    delta: float
+    gain: float
+    unit: float
+    premium: float
+    high: float
+    is_whole: bool
 
 
 class GainColumns:
@@ -84,7 +97,7 @@ class GainColumns:
         self._useful = useful
         self._norm = region.cost.norm
         self._blocked = {j for block in region.blocks for j in block}
-        self._columns: list[tuple[int, float, float, float, float, float, bool]] = []
+        self._columns: list[_Column] = []
         self._ties: list[tuple[dict[int, float], float, float]] = []
         self._changed: dict[tuple[int, int], dict[int, float]] = {}  # by feature and side
         for each in parts.gains:
@@ -108,7 +121,7 @@ class GainColumns:
         is_whole: bool = True,
     ) -> int:
         """Add a column; return its place."""
-        self._columns.append((feature, delta, gain, unit, premium, high, is_whole))
+        self._columns.append(_Column(feature, delta, gain, unit, premium, high, is_whole))
         return len(self._columns) - 1
 
     def _add_listed(self, each: ListedGain) -> None:
@@ -221,17 +234,15 @@ class GainColumns:
         region = self.region
         n = len(self._columns)
         d = len(region.query)
-        table = np.array(self._columns, dtype=np.float64).reshape(n, 7)
-        feature: Indices = table[:, 0].astype(np.intp)
+        table = np.array(self._columns, dtype=np.float64).reshape(n, len(_Column._fields))
+        features, delta, self.gain, unit, self.premium, self.high, is_whole = table.T
+        feature: Indices = features.astype(np.intp)
         each = np.arange(n)
         self.delta = np.zeros((d, n))
-        self.delta[feature, each] = table[:, 1]
-        self.gain = table[:, 2]
+        self.delta[feature, each] = delta
         self.units = np.zeros((d, n))
-        self.units[feature, each] = table[:, 3]
-        self.premium = table[:, 4]
-        self.high = table[:, 5]
-        self.is_whole: Mask = table[:, 6] > 0.0
+        self.units[feature, each] = unit
+        self.is_whole: Mask = is_whole > 0.0
         total = float((self.units @ self.high).sum())
         self.size = self.limit if np.isfinite(self.limit) else total
         self.size = self.size if self.size > 0.0 else 1.0

@@ -25,8 +25,9 @@ from bayescfx.search.exact.contributions import (
     ruled_rows,
     take_apart,
 )
-from bayescfx.search.exact.gain_columns import GainColumns
-from bayescfx.search.exact.mixed_integer import Piece, Program, Solution
+from bayescfx.search.exact.gain_columns import NOTHING, GainColumns
+from bayescfx.search.exact.mixed_integer import BOUND_TOLERANCE, Piece, Program, Solution
+from bayescfx.search.exact.tangents import gradient, nearest_point
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
@@ -36,13 +37,18 @@ class LinearTuning:
     """Numbers of the search; set by judgement, 2026-11-18."""
 
     same_cost: float = 1e-6  # share of the cost within which an answer counts as the nearest
+    same_distance: float = 1e-7  # share of the distance within which a tangent is exact
+    edge: float = 1e-6  # share of a range of premiums next to its ends, where it is not split
     tries: int = 3  # how often a piece is solved, each time more exactly
     precision: float = 1e3  # how much more exactly
-    cuts: int = 60  # gradients of the distance, for norms other than 0 and 1
+    margin: float = 1.01  # how much more than the limit rows may cost inside the solver
+    cuts: int = 200  # gradients of the distance, for norms other than 0 and 1
     polishing: int = 3  # how often a row is moved into the target
 
 
 TUNING = LinearTuning()
+#: What is known if the solver fails.
+NO_RESULT = Solution(None, 0.0, False)
 
 
 @dataclass(eq=False)
@@ -89,40 +95,54 @@ class _Search:
 
     def _treat(self, piece: Piece) -> Generator[Array, Mask, list[Piece]]:
         """Solve a piece; yield rows; return the pieces that are left of it."""
-        limit = self.limit
         if piece.kind == "distance" and self._is_beyond(piece.target):
             return []
-        has_premium = piece.kind != "distance"
-        useful = _useful_gains(self.region, self.parts, piece.target)
-        columns = GainColumns(
-            self.parts, self.region, limit, has_premium=has_premium, useful=useful
-        )
+        columns = self._make_columns(piece)
+        if piece.kind == "near":
+            most = min(piece.premium[1], columns.most_premium)
+            piece = replace(piece, premium=(piece.premium[0], most))
+        if not self.cuts:
+            everything = np.ones(len(self.region.query), dtype=np.bool_)
+            yield from self._ask_nearest(columns, piece, everything)
+        limit = self.limit
         program = Program(columns)
-        if piece.kind == "near" and not np.isfinite(piece.premium[1]):
-            piece = replace(piece, premium=(0.0, columns.most_premium))
+        precision = TUNING.precision**piece.tries
         solution = program.solve(
-            piece,
-            self.cuts,
-            precision=TUNING.precision**piece.tries,
-            time_limit=self.deadline.left,
+            piece, self.cuts, precision=precision, time_limit=self.deadline.left
         )
-        known = piece.bound
-        piece = replace(piece, bound=max(known, min(solution.bound, limit)))
-        if solution.values is None or not solution.is_complete:
-            # Without a limit, the row with the largest gains is a solution.
-            is_wrong = useful != 0 and piece.kind == "distance" and not np.isfinite(limit)
-            if is_wrong and solution.is_complete:
-                return self._leave(replace(piece, bound=known), is_closed=False)
+        if solution.values is None and self._has_solution(piece, columns):
+            solution = NO_RESULT
+        piece = replace(piece, bound=max(piece.bound, min(solution.bound, limit)))
+        if solution.values is None:
             return self._leave(piece, is_closed=solution.is_complete)
         is_allowed = yield from self._ask(program, piece, solution)
+        is_moved = (columns.units @ solution.values) > NOTHING
+        yield from self._ask_nearest(columns, piece, is_moved)
+        if not solution.is_complete:
+            return self._leave(piece, is_closed=False)
         if piece.kind == "distance" and self.region.cost.weight != 0.0:
             return _by_distance(piece)
-        if self._is_closed(piece.bound):
-            return self._leave(piece, is_closed=True)
-        if not is_allowed:
-            self.is_stuck = True
-            return self._leave(piece, is_closed=False)
+        is_closed = self._is_closed(piece.bound)
+        if is_closed or not is_allowed:
+            self.is_stuck |= not is_closed
+            return self._leave(piece, is_closed=is_closed)
         return self._refine(piece, columns, solution)
+
+    def _make_columns(self, piece: Piece) -> GainColumns:
+        """Return the columns of a piece."""
+        # Solutions close to a limit of the solver would suffer from its tolerances.
+        return GainColumns(
+            self.parts,
+            self.region,
+            self.limit * TUNING.margin,
+            has_premium=piece.kind != "distance",
+            useful=_useful_gains(self.region, piece.target),
+        )
+
+    def _has_solution(self, piece: Piece, columns: GainColumns) -> bool:
+        """Return whether the row with the largest gains is known to solve a piece."""
+        is_all = piece.kind == "distance" and not np.isfinite(columns.limit)
+        return is_all and _useful_gains(self.region, piece.target) != 0
 
     def _is_beyond(self, target: tuple[float, float]) -> bool:
         """Return whether a target is out of reach even without rules over several features."""
@@ -147,8 +167,8 @@ class _Search:
             return [piece]
         premium = float(columns.premium @ solution.values)
         start, end = piece.premium
-        width = end - start
-        if piece.kind == "near" and start + 1e-6 * width < premium < end - 1e-6 * width:
+        edge = TUNING.edge * (end - start)
+        if piece.kind == "near" and start + edge < premium < end - edge:
             below = replace(piece, premium=(start, premium))
             above = replace(piece, premium=(premium, end))
             return [below, above]
@@ -166,10 +186,31 @@ class _Search:
         if distance == 0.0:
             return False
         known = max([units.max(), *(cut @ units for cut in self.cuts)])
-        if known >= distance * (1.0 - 0.1 * TUNING.same_cost):
+        if known >= distance * (1.0 - TUNING.same_distance):
             return False
-        self.cuts.append((units / distance) ** (norm - 1.0))
+        self.cuts.append(gradient(units, norm))
         return True
+
+    def _ask_nearest(
+        self, columns: GainColumns, piece: Piece, is_moved: Mask
+    ) -> Generator[Array, Mask, None]:
+        """Yield the nearest row where some features move, and add the gradient there."""
+        norm = self.region.cost.norm
+        if norm in (0, 1) or len(self.cuts) >= TUNING.cuts:
+            return
+        inward = 2.0 * (self.slack + self.parts.rounding)
+        inner = (piece.target[0] + inward, piece.target[1] - inward)
+        values = nearest_point(columns, inner, is_moved, norm)
+        if values is None:
+            return
+        self.cuts.append(gradient(columns.units @ values, norm))
+        row = columns.row(values)
+        cost = float(effort(self.region, row[None])[0])
+        is_wanted = cost < self.limit and self._miss(row, piece.target) <= 0.0
+        if is_wanted and self.region.contains(row[None])[0]:
+            is_hit = yield row[None]
+            if is_hit[0]:
+                self.limit = cost
 
     # ── rows ──
 
@@ -193,11 +234,14 @@ class _Search:
                 if is_hit[0]:
                     self.limit = cost
                 is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
-                if self._is_closed(piece.bound) or (is_first and is_hit[0]):
+                is_tight = self.limit <= piece.bound * (1.0 + 2.0 * BOUND_TOLERANCE)
+                if is_tight or (is_first and is_hit[0]):
                     break
             if program.columns.is_discrete:
                 break
-            inward = max(2.0 * inward, 2.0 * margin, inward + 2.0 * max(miss, 0.0))
+            # The whole numbers of a solution are right, but its shares are not exact.
+            is_inexact = strictness > 1 and miss > 0.0
+            inward = max(2.0 * inward, 2.0 * margin) + 2.0 * miss * is_inexact
             nearer = program.solve(
                 piece,
                 self.cuts,
@@ -277,7 +321,7 @@ def _by_distance(piece: Piece) -> list[Piece]:
     return [Piece(piece.target, "near", least, least), far]
 
 
-def _useful_gains(region: Region, parts: Contributions, target: tuple[float, float]) -> int:
+def _useful_gains(region: Region, target: tuple[float, float]) -> int:
     """Return the sign of gains that may be of use; 0 if both may.
 
     Without rules over several features, a change in the wrong direction can be taken back.

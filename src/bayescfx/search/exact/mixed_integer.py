@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.search.exact.contributions import ruled_rows
 from bayescfx.search.exact.gain_columns import GainColumns
+
+if TYPE_CHECKING:  # loading it takes longer than everything else
+    from scipy.optimize import OptimizeResult
 
 #: Objectives are about so large, since HiGHS stops at an absolute gap of 1e-6.
 OBJECTIVE_SIZE = 100.0
@@ -78,7 +81,8 @@ class Solution:
 class Program:
     """A mixed-integer linear program.
 
-    Two columns follow those of the gains: the distance and the effort, in units of `columns.size`.
+    Two columns follow those of the gains: the distance, for norms other than 0 and 1, and the
+    effort up to distance 1, both in units of `columns.size`.
 
     Parameters
     ----------
@@ -146,12 +150,15 @@ class Program:
         blocks = [self._padded(self.columns.rows), self._padded(rules), self._padded(target[None])]
         lows = [self.columns.row_low, np.full(len(room), -np.inf), ends[:1]]
         highs = [self.columns.row_high, room, ends[1:]]
-        for block, block_low, block_high in (self._distance_rows(cuts), self._effort_rows(piece)):
+        distance = self._distance()
+        cost = self._objective(piece, distance)
+        for block, block_low, block_high in (
+            self._gradient_rows(cuts),
+            self._effort_rows(piece, distance, cost),
+        ):
             blocks.append(block)
             lows.append(block_low)
             highs.append(block_high)
-        cost = np.zeros(n + 2)
-        cost[n + 1] = OBJECTIVE_SIZE
         top = np.append(self.columns.high, [np.inf, np.inf])
         bottom = np.zeros(n + 2)
         if fixed is not None:
@@ -163,8 +170,8 @@ class Program:
             is_whole[:n] = self.columns.is_whole
         if not n or bool(ends[0] > ends[1]):
             return Solution(None, np.inf, True)
-        rows = LinearConstraint(np.vstack(blocks), np.concatenate(lows), np.concatenate(highs))
-        result = _run(cost, is_whole, Bounds(bottom, top), rows, time_limit)
+        rows = np.vstack(blocks), np.concatenate(lows), np.concatenate(highs)
+        result = _run(OBJECTIVE_SIZE * cost, is_whole, (bottom, top), rows, time_limit)
         return self._read(result, has_whole=bool(is_whole.any()))
 
     def solve_extreme(
@@ -173,12 +180,12 @@ class Program:
         """Return the solution with the highest (1) or lowest (-1) gain; its bound is not set."""
         rules, room = self._rules(strictness)
         gain, _ = self._target_row((0.0, 0.0), OBJECTIVE_SIZE)
-        rows = LinearConstraint(
+        rows = (
             np.vstack([self.columns.rows, rules]),
             np.concatenate([self.columns.row_low, np.full(len(room), -np.inf)]),
             np.concatenate([self.columns.row_high, room]),
         )
-        bounds = Bounds(np.zeros(len(self.columns.high)), self.columns.high)
+        bounds = np.zeros(len(self.columns.high)), self.columns.high
         result = _run(-sign * gain, self.columns.is_whole, bounds, rows, time_limit)
         columns = None if result.x is None else np.asarray(result.x)
         return Solution(columns, -np.inf, result.status in (_SOLVED, _INFEASIBLE))
@@ -187,51 +194,62 @@ class Program:
         """Return rows over columns ``(r, n)`` with zeros for distance and effort."""
         return np.hstack([rows, np.zeros((len(rows), 2))])
 
-    def _distance_rows(self, cuts: list[Array]) -> tuple[Array, Array, Array]:
-        """Return rows that tie the distance, which is the last column but one, to the columns."""
+    def _distance(self) -> Array:
+        """Return the distance as a combination ``(n + 2,)`` of columns."""
+        n = len(self.columns.high)
+        distance = np.zeros(n + 2)
         if self.columns.region.cost.norm in (0, 1):
-            rows = self._padded(-self.columns.units.sum(axis=0)[None])
-            rows[:, -2] = 1.0
-            return rows, np.zeros(1), np.zeros(1)
-        is_moved = self.columns.units.any(axis=1)
+            distance[:n] = self.columns.units.sum(axis=0)
+        else:
+            distance[n] = 1.0
+        return distance
+
+    def _objective(self, piece: Piece, distance: Array) -> Array:
+        """Return what is minimised as a combination ``(n + 2,)`` of columns."""
+        n = len(self.columns.high)
+        cost = np.zeros(n + 2)
+        if piece.kind == "near":
+            cost[n + 1] = 1.0
+            return cost
+        if piece.kind == "far":
+            cost[:n] = self.columns.premium / self.columns.size
+        return np.asarray(cost + distance)
+
+    def _gradient_rows(self, cuts: list[Array]) -> tuple[Array, Array, Array]:
+        """Return rows that keep the column of the distance above its tangents, if it is one."""
+        if self.columns.region.cost.norm in (0, 1):
+            return self._padded(np.empty((0, len(self.columns.high)))), np.empty(0), np.empty(0)
+        is_moved: Mask = np.asarray(self.columns.units.any(axis=1))
         gradients = np.vstack([np.eye(len(is_moved))[is_moved], *cuts])
         rows = self._padded(-gradients @ self.columns.units)
         rows[:, -2] = 1.0
         return rows, np.zeros(len(rows)), np.full(len(rows), np.inf)
 
-    def _effort_rows(self, piece: Piece) -> tuple[Array, Array, Array]:
-        """Return rows that tie the effort, which is the last column, to distance and premium.
+    def _effort_rows(
+        self, piece: Piece, distance: Array, cost: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return rows for the limit of the cost, and for the range of the piece.
 
         Up to distance 1 the effort has the product of distance D and premium P. It is at least
         ``D p + d P - d p`` where D >= d and P >= p, or D <= d and P <= p.
         """
-        n = len(self.columns.high)
-        most = self.columns.limit / self.columns.size if np.isfinite(self.columns.limit) else np.inf
-        one = 1.0 / self.columns.size
-        least = piece.least_distance / self.columns.size
-        rows = []
-
-        def add(distance: float, premium: float, effort: float, low: float, high: float) -> None:
-            row = np.zeros(n + 2)
-            row[:n] = premium * self.columns.premium
-            row[n:] = (distance, effort)
-            rows.append((row, low, high))
-
-        add(0.0, 0.0, 1.0, -np.inf, most)
-        if piece.kind == "distance":
-            add(-1.0, 0.0, 1.0, 0.0, np.inf)
-        elif piece.kind == "far":
-            add(-1.0, -one, 1.0, 0.0, np.inf)
-            add(1.0, 0.0, 0.0, one, np.inf)
-        else:
+        columns = self.columns
+        most = columns.limit / columns.size if np.isfinite(columns.limit) else np.inf
+        one = 1.0 / columns.size
+        rows = [(cost, -np.inf, most)]
+        if piece.kind == "far":
+            rows.append((distance, one, np.inf))
+        if piece.kind == "near":
+            premium = np.append(columns.premium, [0.0, 0.0])
             start, end = piece.premium
+            least = piece.least_distance / columns.size
             farthest = min(one, most / (1.0 + start))
-            add(1.0, 0.0, 0.0, least, farthest)
-            add(0.0, 1.0, 0.0, start - SAME_PREMIUM, end + SAME_PREMIUM)
-            add(-1.0 - start, -least, 1.0, -least * start, np.inf)
-            add(-1.0 - end, -farthest, 1.0, -farthest * end, np.inf)
+            rows.append((distance, least, farthest))
+            rows.append((premium, start - SAME_PREMIUM, end + SAME_PREMIUM))
+            for d, p in ((least, start), (farthest, end)):
+                rows.append((cost - (1.0 + p) * distance - d * premium, -d * p, np.inf))
         block = np.array([row for row, _, _ in rows])
-        return block, np.array([r[1] for r in rows]), np.array([r[2] for r in rows])
+        return block, np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
 
     def _read(self, result: OptimizeResult, *, has_whole: bool) -> Solution:
         """Return a result of HiGHS in the units of the question."""
@@ -250,15 +268,25 @@ class Program:
 
 
 def _run(
-    cost: Array, is_whole: Mask, bounds: Bounds, rows: LinearConstraint, time_limit: float
+    cost: Array,
+    is_whole: Mask,
+    bounds: tuple[Array, Array],
+    rows: tuple[Array, Array, Array],
+    time_limit: float,
 ) -> OptimizeResult:
-    """Return the result of HiGHS; if it fails, it is tried again without presolving."""
+    """Return the result of HiGHS; if it fails, it is tried again without presolving.
+
+    `bounds` are the lowest and highest values of the columns, `rows` are a matrix and the lowest
+    and highest values of its rows.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     for presolve in (True, False):
         result = milp(
             cost,
             integrality=is_whole.astype(np.intp),
-            bounds=bounds,
-            constraints=rows,
+            bounds=Bounds(*bounds),
+            constraints=LinearConstraint(*rows),
             options={
                 "mip_rel_gap": 0.0,
                 "time_limit": min(time_limit, LONGEST),

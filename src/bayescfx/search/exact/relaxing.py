@@ -25,7 +25,7 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Relaxation:
+class RelaxedCost:
     """What the target costs without one constraint.
 
     Parameters
@@ -40,7 +40,7 @@ class Relaxation:
     cost: float
 
 
-def cheapest_relaxations(question: Provable, prover: Prover, work_each: float) -> list[Relaxation]:
+def cheapest_relaxations(question: Provable, prover: Prover, work_each: float) -> list[RelaxedCost]:
     """Return the constraints without which the target can be reached, the cheapest first.
 
     Parameters
@@ -56,8 +56,8 @@ def cheapest_relaxations(question: Provable, prover: Prover, work_each: float) -
     for words, region in relaxed_regions(question.region):
         cost = _lowest_cost(question, prover, region, work_each)
         if np.isfinite(cost):
-            found.append(Relaxation(words, cost))
-    return sorted(found, key=lambda relaxation: relaxation.cost)[:MOST_NAMED]
+            found.append(RelaxedCost(words, cost))
+    return sorted(found, key=lambda each: each.cost)[:MOST_NAMED]
 
 
 def relaxed_regions(region: Region) -> Iterator[tuple[str, Region]]:

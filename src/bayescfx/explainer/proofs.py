@@ -1,0 +1,207 @@
+"""Facts about models that can be read: the reachable outputs of a query, and certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.checks import check
+from bayescfx.data.tables import Row, rows_of
+from bayescfx.errors import ModelError, SettingsError, SpaceError
+from bayescfx.explainer.call_settings import PROOF_WORK
+from bayescfx.models.model import Model, as_model
+from bayescfx.models.readers import Form, TreeEnsemble
+from bayescfx.models.readers.forms import apply_link
+from bayescfx.result.assessment import around
+from bayescfx.result.explanation import Explanation
+from bayescfx.search.exact.branching import TUNING, Work, find_extreme
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.certificate_check import CertificateCheck
+from bayescfx.search.exact.certificate_check import check_certificate as check_boxes
+from bayescfx.search.exact.certificate_space import CertificateError
+from bayescfx.search.exact.certificates import make_certificate
+from bayescfx.search.exact.linear_form import extreme_outputs
+from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.prover import Prover, raw_intervals
+from bayescfx.space.effort import effort
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
+
+
+@dataclass(frozen=True, eq=False)
+class ReachableRange:
+    """The lowest and the highest output that a query can reach under the constraints.
+
+    Parameters
+    ----------
+    lowest, highest : float
+        The model's outputs for the two rows.
+    lowest_row, highest_row : Series or ndarray
+        The rows, in the user's columns.
+    bounds : tuple of two floats
+        No allowed row has a lower or a higher output: proven.
+    is_exact : bool
+        Whether the outputs are the bounds, to rounding. Otherwise the work was cut short.
+    """
+
+    lowest: float
+    highest: float
+    lowest_row: Row
+    highest_row: Row
+    bounds: tuple[float, float]
+    is_exact: bool
+
+
+def reachable(model: Any, query: object, space: Space) -> ReachableRange:
+    """Return the lowest and the highest output that a query can reach, for a readable model.
+
+    Parameters
+    ----------
+    model : object
+        A fitted tree ensemble or linear model, also in a pipeline.
+    query : Series, one-row DataFrame, dict or array of shape (columns,)
+        The row to start from.
+    space : Space
+        The features and what may change.
+
+    Returns
+    -------
+    ReachableRange
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0]})
+    >>> model = DecisionTreeRegressor(random_state=0).fit(X, [1.0, 5.0, 2.0, 2.0])
+    >>> found = reachable(model, X.iloc[0], Space.from_data(X))
+    >>> found.lowest, found.highest, found.is_exact
+    (1.0, 5.0, True)
+    """
+    check(isinstance(space, Space), "space", "a Space", space, SpaceError)
+    checked = as_model(model, space.schema)
+    region = space.around(query)
+    form, rounding, prover = _read(checked, region)
+    try:
+        X, bounds = _find_extremes(form, region, prover)
+    except NoProof as error:
+        raise ModelError(f"the reachable outputs can't be computed: {error}.") from None
+    rows = region.rows(X)
+    outputs = checked(rows)
+    slack = rounding + TUNING.same_cost * (1.0 + np.abs(outputs))
+    low, high = rows_of(rows)
+    return ReachableRange(
+        lowest=float(outputs[0]),
+        highest=float(outputs[1]),
+        lowest_row=low,
+        highest_row=high,
+        bounds=(float(bounds[0]), float(bounds[1])),
+        is_exact=bool((np.abs(outputs - bounds) <= slack).all()),
+    )
+
+
+def _read(model: Model, region: Region) -> tuple[Form, float, Prover]:
+    """Return the model in a flat form, its rounding error, and the prover that read it."""
+    prover = Prover(model)
+    query = region.query[None]
+    try:
+        form = prover.form(region, query, model.scores(region.rows(query)))
+    except NoProof as error:
+        raise ModelError(
+            f"`model` must be one that can be read; {error}. Use explain, whose answers say which "
+            "outputs were seen."
+        ) from None
+    return form, prover.reading(region).rounding, prover
+
+
+def _find_extremes(form: Form, region: Region, prover: Prover) -> tuple[Array, Array]:
+    """Return the rows ``(2, d)`` with the lowest and highest output, and bounds ``(2,)``."""
+    if not isinstance(form, TreeEnsemble):
+        low, high, _ = extreme_outputs(form, region)
+        X = np.stack([low, high])
+        return X, form.predict(region.rows(X))
+    table = prover.table(region, form)
+    rows = []
+    scores = []
+    for side in (-1, 1):
+        found = find_extreme(BoxProblem(table, region, ()), side, Work(PROOF_WORK))
+        rows.append(found.row)
+        scores.append(found.bound)
+    link = "expit" if form.link == "softmax" else form.link
+    return np.array(rows), apply_link(link, np.array(scores)[:, None])
+
+
+def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
+    """Return a certificate of the proof of an answer, as plain JSON types.
+
+    It lists boxes that cover all allowed rows, each with the reason why it holds no nearer answer.
+    :func:`check_certificate` checks it with code of its own, without any search.
+
+    Parameters
+    ----------
+    model : object
+        The model of the answer, a tree ensemble that can be read.
+    answer : Explanation
+        An answer whose `proof` is ``"optimal"`` or ``"out of reach"``.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read.
+    SettingsError
+        If the answer is not proven, or a rule or the size of the proof prevents a certificate.
+    """
+    check(isinstance(answer, Explanation), "answer", "an Explanation", answer)
+    if answer.proof not in ("optimal", "out of reach"):
+        raise SettingsError(
+            f"`answer` must be proven optimal or out of reach; got {answer.proof!r}. "
+            "Ask with a larger `prove`."
+        )
+    checked = as_model(model, answer.space.schema)
+    region = around(answer.space, answer.query_rows)
+    form, rounding, prover = _read(checked, region)
+    if not isinstance(form, TreeEnsemble):
+        raise SettingsError("certificates are made for tree ensembles; the model is linear.")
+    accepted = raw_intervals(form, answer.accepted, rounding)
+    limit = np.inf
+    row: Array | None = None
+    if answer.proof == "optimal":
+        row = region.encode(answer.rows)[0]
+        limit = float(effort(region, row[None])[0]) * (1.0 - TUNING.same_cost)
+    try:
+        return make_certificate(
+            prover.table(region, form), region, accepted, limit=limit, answer=row
+        )
+    except NoProof as error:
+        raise SettingsError(f"there is no certificate: {error}.") from None
+
+
+def check_certificate(certificate: Mapping[str, Any], model: Any) -> CertificateCheck:
+    """Check a certificate against a model; raise a `CertificateError` if anything is wrong.
+
+    The check has no search and shares no code with it: it walks the trees for every box.
+
+    Parameters
+    ----------
+    certificate : dict
+        What :func:`certificate` returned, also after a round trip through JSON.
+    model : object
+        The model.
+
+    Returns
+    -------
+    CertificateCheck
+        What was proven, in words, and the number of boxes.
+    """
+    is_plain = isinstance(certificate, Mapping)
+    check(is_plain, "certificate", "what cfx.certificate returned", certificate, CertificateError)
+    return check_boxes(certificate, as_model(model))

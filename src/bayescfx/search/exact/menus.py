@@ -1,0 +1,254 @@
+"""Menus: which small sets of features can reach a target, and at which cost.
+
+Every set is searched exactly, with all other features as in the query. The leaves that the query's
+other cells exclude are left out, so that these searches are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.potentials import Intervals
+from bayescfx.search.exact.branching import Branching, Work, find_nearest
+from bayescfx.search.exact.leaves import BITS, LeafTable, Words
+from bayescfx.search.exact.problem import BoxProblem, Cuts, extremes
+from bayescfx.space.effort import effort
+from bayescfx.space.region import Region
+
+#: Share by which a bound may be below the cost of a proven entry (numerical).
+SAME_COST = 1e-6
+#: Whether a set of features reaches the target: it does, it is proven that it can't, or the work
+#: was over before either was known.
+MenuStatus: TypeAlias = Literal["reaches", "cannot", "unknown"]
+#: Returns which rows of codes ``(n, d)`` reach the target.
+HitTest: TypeAlias = Callable[[Array], Mask]
+
+
+@dataclass(frozen=True, eq=False)
+class MenuEntry:
+    """What a set of features can do.
+
+    Parameters
+    ----------
+    features : tuple of int
+        Positions of the features; all others stay as in the query.
+    status : str
+        ``"reaches"``, ``"cannot"`` or ``"unknown"``.
+    cost : float or None
+        The lowest cost found; None if no row was found.
+    bound : float
+        No row of the set that reaches the target costs less; infinite if none reaches it.
+    row : array of shape (d,) or None
+        The codes of the row with the lowest cost. It may change only some of the features.
+    """
+
+    features: tuple[int, ...]
+    status: MenuStatus
+    cost: float | None
+    bound: float
+    row: Array | None
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the cost is the lowest one, or the set can't reach the target."""
+        lowest = np.inf if self.cost is None else self.cost
+        return self.status != "unknown" and self.bound >= lowest * (1.0 - SAME_COST)
+
+
+def make_menu(
+    table: LeafTable,
+    region: Region,
+    accepted: Intervals,
+    slack: float = 0.0,
+    work: Work | None = None,
+    sizes: Sequence[int] = (1, 2),
+    reaches: HitTest | None = None,
+) -> list[MenuEntry]:
+    """Return which sets of features reach a target, small sets first.
+
+    Parameters
+    ----------
+    table : LeafTable
+        The model.
+    region : Region
+        The rows that are allowed.
+    accepted : Intervals
+        Scores that reach the target, on the scale of the sums.
+    slack : float
+        By how much scores may differ from the model's through rounding.
+    work : Work, optional
+        What limits the work of all sets together.
+    sizes : sequence of int
+        The numbers of features in a set.
+    reaches : callable, optional
+        Returns which rows of codes reach the target, by the model itself; by default the scores
+        of the form decide.
+
+    Returns
+    -------
+    list of MenuEntry
+        All single features that may move; sets of several only from features that matter to the
+        model or to a rule.
+    """
+    problem = BoxProblem(table, region, accepted, slack)
+    work = Work() if work is None else work
+    entries: dict[tuple[int, ...], MenuEntry] = {(): _query_entry(problem, reaches)}
+    for features in _sets(problem, sizes):
+        best = _best_part(entries, features)
+        entries[features] = _search_set(problem, features, best, work, reaches)
+    return [entry for features, entry in entries.items() if features]
+
+
+def _sets(problem: BoxProblem, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield sets of features by size."""
+    region = problem.region
+    most = len(region.query) if region.max_changes is None else region.max_changes
+    for size in sorted(sizes):
+        if size > most:
+            return
+        pool = region.free.tolist() if size == 1 else sorted(problem.features.tolist())
+        yield from combinations(pool, size)
+
+
+def _query_entry(problem: BoxProblem, reaches: HitTest | None) -> MenuEntry:
+    """Return the entry of the empty set: whether the query itself reaches the target."""
+    region = problem.region
+    query = region.query[None]
+    is_hit = bool(_test_rows(problem, reaches)(query)[0]) and bool(region.contains(query)[0])
+    if is_hit:
+        return MenuEntry((), "reaches", 0.0, 0.0, region.query)
+    return MenuEntry((), "cannot", None, np.inf, None)
+
+
+def _test_rows(problem: BoxProblem, reaches: HitTest | None) -> HitTest:
+    """Return the test of rows: the model's, or by the scores of the form."""
+    if reaches is not None:
+        return reaches
+    form = problem.table.form
+
+    def reach(X: Array) -> Mask:
+        """Return which rows have an accepted score."""
+        raw = form.raw(problem.region.rows(X))
+        score = raw[:, 0]
+        if raw.shape[1] > 1:
+            others = np.arange(raw.shape[1]) != form.chosen
+            score = raw[:, form.chosen] - np.logaddexp.reduce(raw[:, others], axis=1)
+        return problem.is_possible(score, score)
+
+    return reach
+
+
+def _best_part(
+    entries: dict[tuple[int, ...], MenuEntry], features: tuple[int, ...]
+) -> MenuEntry | None:
+    """Return the cheapest entry of a part of a set; None if no part is known to reach."""
+    parts = [
+        entry
+        for part, entry in entries.items()
+        if entry.cost is not None and set(part) <= set(features)
+    ]
+    return min(parts, key=lambda entry: entry.cost or 0.0, default=None)
+
+
+def _search_set(
+    problem: BoxProblem,
+    features: tuple[int, ...],
+    best: MenuEntry | None,
+    work: Work,
+    reaches: HitTest | None,
+) -> MenuEntry:
+    """Return the entry of one set, given the best entry of its parts."""
+    region = problem.region
+    cost = np.inf if best is None or best.cost is None else best.cost
+    row = None if best is None else best.row
+    used = np.flatnonzero(np.isin(problem.features, features))
+    if work.is_over:
+        status: MenuStatus = "unknown" if best is None else "reaches"
+        return MenuEntry(features, status, None if best is None else cost, 0.0, row)
+    if not len(used):
+        bound = np.inf if best is None else cost
+        status = "cannot" if best is None else "reaches"
+        return MenuEntry(features, status, None if best is None else cost, bound, row)
+    test = _test_rows(problem, reaches)
+    branching = Branching(restrict(problem, used), limit=cost, work=work)
+    search = find_nearest(branching)
+    try:
+        X = next(search)
+        while True:
+            is_hit = test(X)
+            costs = np.where(is_hit, effort(region, X), np.inf)
+            if costs.min() < cost:
+                cost = float(costs.min())
+                row = X[int(costs.argmin())]
+            X = search.send(is_hit)
+    except StopIteration as end:
+        bound = end.value
+    if row is not None:
+        return MenuEntry(features, "reaches", cost, min(bound.cost, cost), row)
+    status = "cannot" if bound.is_complete else "unknown"
+    return MenuEntry(features, status, None, bound.cost, None)
+
+
+def restrict(problem: BoxProblem, places: Indices) -> BoxProblem:
+    """Return a problem in which only some features move, given by their places ``(k,)``."""
+    small = copy(problem)
+    others = np.setdiff1d(np.arange(len(problem.features)), places)
+    at = np.concatenate([problem.offset[k] + np.arange(problem.sizes[k]) for k in places])
+    small.cells = [problem.cells[k] for k in places]
+    small.features = problem.features[places]
+    small.sizes = problem.sizes[places]
+    small.offset = np.concatenate([[0], np.cumsum(small.sizes)[:-1]]).astype(np.intp)
+    small.home = problem.home[places]
+    small.is_line = problem.is_line[places]
+    small.is_ruled = problem.is_ruled[places]
+    small.code = problem.code[at]
+    small.lowest = problem.lowest[at]
+    small.highest = problem.highest[at]
+    small.costs = replace(
+        problem.costs,
+        power=problem.costs.power[at],
+        premium=problem.costs.premium[at],
+        most_premium=problem.costs.most_premium[places],
+    )
+    root = problem.root.copy()
+    for k in others:
+        root &= problem.own[problem.offset[k] + problem.home[k]]
+    trees = _keep_leaves(problem, small, root, at)
+    is_kept = np.isin(problem.cuts.feature, places)
+    small.cuts = Cuts(
+        feature=np.searchsorted(places, problem.cuts.feature[is_kept]),
+        cell=problem.cuts.cell[is_kept],
+        weight=problem.cuts.weight[trees][:, is_kept],
+        far_power=problem.cuts.far_power[is_kept],
+    )
+    return small
+
+
+def _keep_leaves(problem: BoxProblem, small: BoxProblem, root: Words, at: Indices) -> Indices:
+    """Keep the words of trees that still have several values; return the places of these trees."""
+    low, high = extremes(root[None], problem.flat_values)
+    has_any = len(problem.tree_start) > 0
+    lowest = np.minimum.reduceat(low[0], problem.tree_start) if has_any else np.empty(0)
+    highest = np.maximum.reduceat(high[0], problem.tree_start) if has_any else np.empty(0)
+    is_constant = lowest == highest
+    small.base = problem.base.copy()
+    np.add.at(small.base, problem.group[is_constant], lowest[is_constant])
+    words = np.flatnonzero((root != 0) & ~is_constant[problem.tree_of_word])
+    trees, small.tree_start = np.unique(problem.tree_of_word[words], return_index=True)
+    small.tree_of_word = np.searchsorted(trees, problem.tree_of_word[words])
+    small.trees = problem.trees[trees]
+    small.group = problem.group[trees]
+    small.root = root[words]
+    small.flat_values = problem.flat_values.reshape(-1, BITS)[words].ravel()
+    cells = np.ix_(at, words)
+    small.upper = np.ascontiguousarray(problem.upper[cells])
+    small.lower = np.ascontiguousarray(problem.lower[cells])
+    small.own = small.upper & small.lower
+    return trees
