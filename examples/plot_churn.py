@@ -67,8 +67,8 @@ clf = clf.fit(customers, left)
 # %%
 # What can be offered
 # -------------------
-# The firm can change the contract, the fee and the level of support. Nobody can
-# undo a complaint, and nobody becomes a customer of longer standing by an offer.
+# The firm can change the contract, the fee and the level of support. It can't
+# undo a complaint, or change how long somebody has been a customer.
 
 import bayescfx as cfx
 
@@ -91,25 +91,25 @@ print(customer.to_string())
 # %%
 # The manager's own offers
 # ------------------------
-# ``assess`` scores rows that come from anywhere. It tells whether they hit, what
+# ``assess`` scores rows from any source. It reports whether they hit, what
 # they cost, which rules they break, and which of their changes could be taken
 # back without losing the target.
 
-wish = cfx.at_most(0.4)
+target = cfx.at_most(0.4)
 offers = at_risk.iloc[[3, 3, 3]].assign(
     fee=customer["fee"] - [25, 0, 15],
     contract=["monthly", "two years", "one year"],
     support=["basic", "plus", "plus"],
 )
 offers.index = ["cheap", "loyal", "a bit of all"]
-judged = cfx.assess(leaves, customer, offers, space, wish)
+judged = cfx.assess(leaves, customer, offers, space, target)
 judged[["output", "hit", "distance", "broken", "needless"]].round(2)
 
 # %%
 # Better ones
 # -----------
 
-answer = cfx.explain(leaves, customer, space, wish, n=3, rng=0)
+answer = cfx.explain(leaves, customer, space, target, n=3, rng=0)
 print(answer)
 
 # %%

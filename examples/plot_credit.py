@@ -10,7 +10,7 @@ can do, and must hold when somebody checks it later.
 # %%
 # Applications of the past
 # ------------------------
-# Text, whole numbers, and gaps: not everybody has told how long they have worked.
+# Text, whole numbers, and gaps: not all applicants stated how long they have worked.
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ past.loc[rng.random(n) < 0.12, "employed_years"] = np.nan
 print(past.head(3).to_string())
 
 # %%
-# The bank's model says how likely it is that a loan is repaid.
+# The bank's model predicts the probability that a loan is repaid.
 
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -94,15 +94,16 @@ answer = cfx.explain(repaid, applicant, space, cfx.at_least(0.8), n=3, rng=0)
 print(answer)
 
 # %%
-# The first of them as a picture. Effects are what each change contributes.
+# The best answer as a plot. Effects are the contributions of each change. The bank
+# asked for three answers, but no other row differs enough from this one.
 
 from bayescfx import plots
 
 plots.change_chart(answer)
 
 # %%
-# Unreachable, and what binds
-# ---------------------------
+# Out of reach, and the binding constraint
+# ----------------------------------------
 # If she keeps her two loans and borrows for three years at most, is there a way?
 
 strict = space.fix("open_loans").between({"months": (None, 36)})
@@ -110,8 +111,8 @@ no = cfx.explain(repaid, applicant, strict, cfx.at_least(0.8), rng=0)
 no
 
 # %%
-# Here so few rows are allowed that all of them were scored: the verdict is a
-# fact. What it names is a hint, and a hint can be tried: five years instead of
+# So few rows are allowed that all of them were scored: the verdict is a fact. The
+# binding constraints are estimates, and can be tried: five years instead of
 # three, both loans kept.
 
 looser = cfx.explain(
@@ -120,13 +121,13 @@ looser = cfx.explain(
 print(looser.status, looser.best)
 
 # %%
-# Nearer by a hair, and out of reach still. All three answers above pay off both
-# loans, and that is what the officer will tell her.
+# Still out of reach. The answer above pays off both loans, and that is what the
+# officer will tell her.
 
 # %%
-# Kept, and checked later
-# -----------------------
-# The first answer goes into her file, as JSON. An auditor reads it, has every row
+# Saved, and checked later
+# ------------------------
+# The answer goes into her file, as JSON. An auditor reads it, has every row
 # scored again by the model, and every rule and limit tested again.
 
 file = answer.to_json()

@@ -64,8 +64,8 @@ plots.change_chart(answer)
 # Only weight and pressure
 # ------------------------
 # Three points of BMI and ten of pressure are what she thinks can be done in a
-# year. A model that costs nothing to ask can be asked often; here we allow 60
-# rows, as if each were a visit.
+# year. This model is cheap to call; here we allow 60 rows, as if each cost a
+# visit.
 
 modest = (
     cfx.Space.from_data(X)
@@ -78,15 +78,15 @@ hard = cfx.explain(
 hard
 
 # %%
-# What has been learnt of blood pressure from these rows: dots are rows that the
+# The surrogate along blood pressure: dots are rows that the
 # model scored, and the target lies far below.
 
 plots.response(hard, feature="bp")
 
 # %%
-# A step by hand
-# --------------
-# What would the model say if the patient got just as far as she thinks?
+# A row changed by hand
+# ---------------------
+# What does the model predict if the patient gets just as far as she thinks?
 
 print(
     cfx.what_if(

@@ -11,7 +11,7 @@ works get her at least 12 % more, with as little as possible?
 # The agency's table
 # ------------------
 # We make a table of the kind that agencies have: numbers, text, an order in
-# letters, dates, and distances that nobody wrote down.
+# letters, dates, and missing distances.
 
 import numpy as np
 import pandas as pd
@@ -48,8 +48,8 @@ houses.loc[rng.random(n) < 0.1, "station_km"] = np.nan
 print(houses.head(3).to_string())
 
 # %%
-# The model is a pipeline that takes the raw columns. What is done to them
-# (levels, dates, gaps) is its own business.
+# The model is a pipeline that takes the raw columns and encodes them (levels,
+# dates, gaps) itself.
 
 from lightgbm import LGBMRegressor
 from sklearn.compose import make_column_transformer
@@ -78,8 +78,8 @@ print(f"\nThe model's price: {model.predict(houses.iloc[[552]])[0]:,.0f}")
 # %%
 # What she can do
 # ---------------
-# Letters and words have an order that only people know, so we say it. What she
-# can't change is left out of ``allow``; the rest only gets better. A heat pump
+# Letters and words have an order that the data don't show, so we state it. What
+# she can't change is left out of ``allow``; the rest only gets better. A heat pump
 # makes no sense in a badly insulated house: that is a rule, in words.
 
 import bayescfx as cfx
@@ -95,7 +95,7 @@ space = (
     .move({"area": (0, 15), "bathrooms": (0, 1)})
     .steps({"area": 5})
     .require("heating == 'heat pump' -> energy >= 'C'")
-    .cost(per_feature={"area": 6, "bathrooms": 2})  # what is dear to build
+    .cost(per_feature={"area": 6, "bathrooms": 2})  # what is expensive to build
 )
 print(space)
 
@@ -103,8 +103,8 @@ print(space)
 # Three ways to get there
 # -----------------------
 
-wish = cfx.at_least(percent=12)
-answer = cfx.explain(model, hers, space, wish, n=3, rng=0)
+target = cfx.at_least(percent=12)
+answer = cfx.explain(model, hers, space, target, n=3, rng=0)
 print(answer)
 
 # %%
@@ -121,4 +121,4 @@ answer.to_frame(changes_only=True).drop(columns=["valid", "potential"]).round(1)
 # ------------
 # A neighbour swears by heat pumps. Is one enough, and may it be put in?
 
-print(cfx.what_if(model, hers, {"heating": "heat pump"}, space, wish))
+print(cfx.what_if(model, hers, {"heating": "heat pump"}, space, target))

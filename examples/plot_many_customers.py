@@ -58,9 +58,9 @@ model = model.fit(homes, bill)
 # %%
 # One call
 # --------
-# Nobody gives up people or rooms to save energy. A room may become two degrees
-# cooler at most, two kilowatts go onto a roof of one's own, and advice of more
-# than two things is not read.
+# The number of people and rooms is fixed. A room may become two degrees
+# cooler at most, two kilowatts fit on the customer's own roof, and each letter
+# advises at most two changes.
 
 import bayescfx as cfx
 
@@ -91,7 +91,7 @@ letters = summary[["status", "output", "best_output", "changes"]].round(0)
 letters.head(8)
 
 # %%
-# For whom is a tenth too much? The answers say so, and what got nearest.
+# For which customers is a tenth out of reach, and what came nearest?
 
 letters[summary["status"] != "reached"]
 
@@ -105,6 +105,6 @@ from bayescfx import plots
 plots.movements(many)
 
 # %%
-# Nothing is taken on trust: every answer is scored and tested once more.
+# Check all answers: every row is scored and tested once more.
 
 print(sum(answer.verify(model) for answer in many), "of", len(many), "hold")

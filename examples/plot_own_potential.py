@@ -52,8 +52,8 @@ boosted = GradientBoostingRegressor(n_estimators=300, random_state=0)
 model = make_pipeline(encode, boosted).fit(shipments, hours)
 
 # %%
-# What an output is worth
-# -----------------------
+# A potential
+# -----------
 # A potential is an object with ``value`` and ``slope``, functions of the model's
 # output. It should be highest where we want to be and fall slowly, so that there
 # is a direction to follow from afar.
@@ -105,14 +105,14 @@ shipment = pd.Series(
         "leaves_at": 16,
     }
 )
-wishes = {
+targets = {
     "reach": cfx.reach(48),
     "at most": cfx.at_most(48),
     "just in time": JustInTime(),
 }
 answers = {
-    name: cfx.explain(model, shipment, space, wish, n=2, rng=0)
-    for name, wish in wishes.items()
+    name: cfx.explain(model, shipment, space, target, n=2, rng=0)
+    for name, target in targets.items()
 }
 for name, answer in answers.items():
     print(f"{name}:")

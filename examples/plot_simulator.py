@@ -87,9 +87,9 @@ recipe = {
 # %%
 # Twelve runs, and not one lost
 # -------------------------------
-# ``budget`` counts rows. What the simulator said is in a file before the search
-# goes on; if the machine is switched off in between, the same call goes on where
-# it was.
+# ``budget`` counts rows. Each result of the simulator is in a file before the search
+# continues; if the machine is switched off in between, the same call resumes
+# where it stopped.
 
 folder = tempfile.TemporaryDirectory()
 store = Path(folder.name) / "fermenter.db"
@@ -107,7 +107,7 @@ print(answer)
 print(f"{len(runs)} runs took {sum(runs):.0f} s")
 
 # %%
-# The trace of the search: how much of what she wants the best run so far had.
+# The trace of the search: the potential of the best run so far.
 
 from bayescfx import plots
 
@@ -117,7 +117,7 @@ plots.convergence(answer)
 # The next day, another question
 # ------------------------------
 # The pump is worn and gives 0.12 litres an hour at most. The file is opened
-# again: what is known costs nothing, but one row is run again to see that the
+# again: known rows cost nothing, but one row is run again to check that the
 # simulator is still the same.
 
 runs.clear()
@@ -137,8 +137,8 @@ print(other)
 print(f"{len(runs)} runs took {sum(runs):.0f} s")
 
 # %%
-# What is believed of the simulator after these runs, over feed and sugar. Inside
-# the solid line the target is expected to be met; dots are runs.
+# The surrogate of the simulator after these runs, over feed and sugar. Inside
+# the solid line the target is expected to be reached; dots are runs.
 
 plots.surface(other, features=["feed", "sugar"])
 folder.cleanup()

@@ -58,10 +58,10 @@ class CallSettings:
     ----------
     method : str or Search, default "auto"
         ``"auto"``: a sweep without a surrogate where the budget affords 50 rows per feature that
-        may move or 2,000 in all, else Bayes-CFX, which also takes over when the sweep has not
-        reached the target.
-        By name: ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``, ``"lbfgsb"``,
-        ``"gradient"``; or a configured one such as ``BayesCFX(batch=16)``.
+        may move or 2,000 in all, then a proof if the model can be read; else Bayes-CFX, which also
+        takes over when the sweep has not reached the target.
+        By name: ``"bayes-cfx"``, ``"sweep"``, ``"exact"``, ``"bayes"``, ``"random"``,
+        ``"lbfgsb"``, ``"gradient"``; or a configured one such as ``BayesCFX(batch=16)``.
     budget : int, optional
         The most single rows sent to the model for one query, the query's included. By default
         100; with ``"auto"`` and ``"sweep"`` 2,000 for estimators that run in this process
