@@ -172,17 +172,21 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
     if not isinstance(form, TreeEnsemble):
         raise SettingsError("certificates are made for tree ensembles; the model is linear.")
     accepted = raw_intervals(form, answer.accepted, rounding)
-    limit = np.inf
-    row: Array | None = None
-    if answer.proof == "optimal":
-        row = region.encode(answer.rows)[0]
-        limit = float(effort(region, row[None])[0]) * (1.0 - TUNING.same_cost)
+    row, limit = _proven_row(answer, region)
     try:
         return make_certificate(
             prover.table(region, form), region, accepted, limit=limit, answer=row
         )
     except NoProof as error:
         raise SettingsError(f"there is no certificate: {error}.") from None
+
+
+def _proven_row(answer: Explanation, region: Region) -> tuple[Array | None, float]:
+    """Return the codes ``(d,)`` of the optimal row, if any, and the cost that is not undercut."""
+    if answer.proof != "optimal":
+        return None, np.inf
+    row = region.encode(answer.rows)[0]
+    return row, float(effort(region, row[None])[0]) * (1.0 - TUNING.same_cost)
 
 
 def check_certificate(certificate: Mapping[str, Any], model: Any) -> CertificateCheck:

@@ -67,6 +67,14 @@ def checked_number(name: str, owner: str, value: object) -> float:
     return float(value)  # type: ignore[arg-type]  # it is a number
 
 
+def misses(acceptance: Intervals, y: Array) -> Array:
+    """Return how far outputs ``(n,)`` are from the nearest accepted one; infinite without any."""
+    found = np.full(len(y), np.inf)
+    for low, high in acceptance:
+        found = np.minimum(found, np.maximum(np.maximum(low - y, y - high), 0.0))
+    return found
+
+
 def contains(intervals: Intervals, outputs: ArrayLike) -> Mask:
     """Return which outputs lie in a union of closed intervals."""
     outputs = np.asarray(outputs, dtype=float)

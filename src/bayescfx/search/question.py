@@ -14,6 +14,7 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.evaluations.evaluator import Stopped as Stopped  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
+from bayescfx.potentials.potential import misses as misses  # for searches
 from bayescfx.potentials.targets import as_target
 from bayescfx.search.exact.prover import Proof, Prover
 from bayescfx.search.learning import Nearby, relevant
@@ -312,11 +313,3 @@ def best_first(question: Question, X: Array, y: Array) -> Indices:
     worth = np.where(hit, 0.0, question.score(y))
     miss = np.where(hit, 0.0, misses(question.acceptance, y))
     return np.lexsort((cost, miss, -worth, ~hit))
-
-
-def misses(acceptance: Intervals, y: Array) -> Array:
-    """Return how far outputs ``(n,)`` are from the nearest accepted one; infinite without any."""
-    found = np.full(len(y), np.inf)
-    for low, high in acceptance:
-        found = np.minimum(found, np.maximum(np.maximum(low - y, y - high), 0.0))
-    return found

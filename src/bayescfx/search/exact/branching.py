@@ -15,6 +15,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
+from bayescfx.potentials.potential import misses
 from bayescfx.search.exact.leaves import Words
 from bayescfx.search.exact.problem import BoxProblem
 
@@ -260,20 +261,20 @@ class Branching:
         if not len(new):
             return
         score = problem.corner_scores(corner[new])
-        is_hit = problem.is_possible(score, score) & is_new[new]
         if is_far:
-            miss = np.full(len(new), np.inf)
-            for start, end in problem.accepted:
-                miss = np.minimum(miss, np.maximum(np.maximum(start - score, score - end), 0.0))
-            boxes.key[new] = miss
-        hits = new[is_hit]
-        if len(hits) and (problem.region.rules or self.excluded):
-            X = problem.rows(corner[hits])
-            is_allowed = problem.region.contains(X)
-            if self.excluded:
-                is_allowed &= [key not in self.excluded for key in self.changed_sets(X)]
-            hits = hits[is_allowed]
-        boxes.is_candidate[hits] = True
+            boxes.key[new] = misses(tuple(problem.accepted), score)
+        hits = new[problem.is_possible(score, score) & is_new[new]]
+        boxes.is_candidate[hits[self._is_allowed(corner[hits])]] = True
+
+    def _is_allowed(self, corner: Indices) -> Mask:
+        """Return which corners ``(n, k)`` keep all rules and change other features than before."""
+        allowed = np.ones(len(corner), dtype=np.bool_)
+        if not len(corner) or not (self.problem.region.rules or self.excluded):
+            return allowed
+        X = self.problem.rows(corner)
+        allowed &= self.problem.region.contains(X)
+        allowed &= [key not in self.excluded for key in self.changed_sets(X)]
+        return allowed
 
     def changed_sets(self, X: Array) -> list[bytes]:
         """Return the set of changed features of each row ``(n, d)``."""

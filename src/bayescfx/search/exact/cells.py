@@ -284,12 +284,7 @@ def local_cells(
     separate : collection of int
         Features of which each listed code is a cell of its own, as rules need it.
     """
-    grids: dict[int, Array] = {}
-    for cells in all_cells:
-        choices = region.axes[cells.feature].choices
-        if isinstance(cells, Line) and choices is not None:
-            is_near = _costs(region, cells.feature, choices) <= limit
-            grids[cells.feature] = choices[is_near]
+    grids = _near_grids(region, all_cells, limit)
     numbers = _numbers_on_grids(form, region, grids)
     found: list[LocalCells] = []
     for cells in all_cells:
@@ -306,6 +301,19 @@ def local_cells(
         else:
             found.append(_local_interval(form, region, cells))
     return found
+
+
+def _near_grids(
+    region: Region, all_cells: Sequence[FeatureCells], limit: float
+) -> dict[int, Array]:
+    """Return the listed codes of features on a line that are near enough, by feature."""
+    grids: dict[int, Array] = {}
+    for cells in all_cells:
+        choices = region.axes[cells.feature].choices
+        if isinstance(cells, Line) and choices is not None:
+            is_near = _costs(region, cells.feature, choices) <= limit
+            grids[cells.feature] = choices[is_near]
+    return grids
 
 
 def _numbers_on_grids(form: Form, region: Region, grids: dict[int, Array]) -> dict[int, Array]:

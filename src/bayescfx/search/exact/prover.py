@@ -7,7 +7,7 @@ either finds a nearer one or shows that there is none.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, Protocol, TypeAlias
 
@@ -80,6 +80,7 @@ class Provable(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class Prover:
     """The model of a call, read once, and its tables.
 
@@ -89,15 +90,14 @@ class Prover:
         The model.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._reading: Reading | None = None
-        self._tables: list[tuple[Schema, LeafTable]] = []
+    model: Model
+    _reading: Reading | None = field(init=False, default=None)
+    _tables: list[tuple[Schema, LeafTable]] = field(init=False, default_factory=list)
 
     def reading(self, region: Region) -> Reading:
         """Return what was read from the model; rows for the comparison are taken from a region."""
         if self._reading is None:
-            self._reading = read_model(self._model, _rows_to_compare(region))
+            self._reading = read_model(self.model, _rows_to_compare(region))
         return self._reading
 
     def form(self, region: Region, X: Array, y: Array) -> Form:
@@ -106,7 +106,7 @@ class Prover:
         It is compared with outputs ``(n,)`` of codes ``(n, d)``. If they differ, the model was
         fitted again since it was read, and is read once more.
         """
-        if not self._model.local:
+        if not self.model.local:
             raise NoProof("the model is not an estimator in this process")
         form = self._read_form(region)
         if self._is_same(form, region, X, y):
