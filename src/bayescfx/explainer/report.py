@@ -35,6 +35,10 @@ _ROWS_FOR_VERDICT = 12
 _ROWS_FOR_VERDICT_WITH_FEW_FEATURES = 3
 _ROWS_PER_FEATURE = 2
 
+#: Why there is no proof of an answer that another method, or a small budget, has led to.
+_NOT_TRIED = "only `auto` after a sweep, and `exact`, prove"
+#: Per cent of the bound above which a gap says nothing about an answer.
+_LARGEST_GAP = 100.0
 #: Why searches were cut short: there is no time for a verdict, and a later call may
 #: continue the run.
 CUT_SHORT = ("timeout", "interrupted", "fault")
@@ -187,21 +191,23 @@ def _answer(
 
 def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None, str]:
     """Return what is proven, the lower bound on the cost, and why there is no complete proof."""
-    proof = question.proof  # empty if the target was met already
+    proof = question.proof
+    if question.already_met:
+        return None, None, ""
     if question.stopped == "exhausted":  # every allowed row was scored
         proof = Proof("out of reach" if is_miss else "optimal", proof.bound)
     if proof.conclusion in ("optimal", "out of reach"):
         return proof.conclusion, proof.bound, ""
     if proof.conclusion is None or is_miss or not proof.bound:
-        return None, proof.bound, proof.reason
+        return None, proof.bound, proof.reason or _NOT_TRIED
     return _gap(question, proof.bound), proof.bound, proof.reason
 
 
-def _gap(question: Question, bound: float) -> str:
-    """Return by how much the best cost may exceed the lowest one, in words."""
+def _gap(question: Question, bound: float) -> str | None:
+    """Return by how much the best cost may exceed the lowest one, in words; None if by much."""
     cost = float(effort(question.region, question.X[[question.best]])[0])
     gap = math.ceil(1000.0 * (cost / bound - 1.0)) / 10.0
-    return f"within {gap:g} %"
+    return f"within {gap:g} %" if gap <= _LARGEST_GAP else None
 
 
 def _explain_miss(block: Block, question: Question) -> _Outcome:

@@ -211,7 +211,8 @@ def _binding(answer: Explanation) -> list[str]:
     """Return which constraints keep the target away, as far as the scored rows show."""
     if not answer.binding:
         return []
-    if answer.proof == "out of reach":
+    is_computed = answer.proof == "out of reach" and answer.stopped != "exhausted"
+    if is_computed:
         one_of = "one of these constraints" if len(answer.binding) > 1 else "this constraint"
         return [f"Removing {one_of} would make it reachable: {'; '.join(answer.binding)}."]
     means = _means(answer.binding)

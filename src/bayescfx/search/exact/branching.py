@@ -31,6 +31,7 @@ class BranchTuning:
 
     batch: int = 128  # boxes that are split at once
     asked: int = 32  # corners that the model scores at once
+    greedy_work: float = 1.5e6  # goes into bettering a known answer first; a tenth by default
     far_side: float = 0.1  # weight of a cut whose far side costs nothing
     least_room: float = 1e-12  # numerical: avoids a division by 0
     same_cost: float = 1e-9  # share of the cost by which a row must be nearer
@@ -180,6 +181,9 @@ class Branching:
     stuck_cost : float
         The lowest cost of a box that could not be closed: a rule that is not linear excludes its
         corner, and nothing is left to split.
+    is_greedy : bool
+        Whether boxes are ordered by how far their corners miss the target, to find a first answer
+        or a better one, and not by their costs.
     """
 
     problem: BoxProblem
@@ -187,6 +191,17 @@ class Branching:
     work: Work = field(default_factory=Work)
     excluded: set[bytes] = field(default_factory=set)
     stuck_cost: float = np.inf
+    is_greedy: bool = True
+
+    def __post_init__(self) -> None:
+        self._first_limit = self.limit
+
+    @property
+    def is_greed_over(self) -> bool:
+        """Whether an answer was found, or the known one was not bettered in time."""
+        is_found = self.limit < self._first_limit
+        has_answer = np.isfinite(self.limit)
+        return bool(is_found or (has_answer and self.work.done > TUNING.greedy_work))
 
     # ── one batch of boxes ──
 
@@ -256,12 +271,11 @@ class Branching:
     def _mark_candidates(self, boxes: Boxes, corner: Indices, is_new: Mask) -> None:
         """Find the corners that may be answers; before the first answer, order boxes by them."""
         problem = self.problem
-        is_far = not np.isfinite(self.limit)
-        new = np.arange(len(boxes)) if is_far else np.flatnonzero(is_new)
+        new = np.arange(len(boxes)) if self.is_greedy else np.flatnonzero(is_new)
         if not len(new):
             return
         score = problem.corner_scores(corner[new])
-        if is_far:
+        if self.is_greedy:
             boxes.key[new] = misses(tuple(problem.accepted), score)
         hits = new[problem.is_possible(score, score) & is_new[new]]
         boxes.is_candidate[hits[self._is_allowed(corner[hits])]] = True
@@ -421,12 +435,13 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
             hits = candidates[is_hit]
             if len(hits):
                 cost = float(batch.cost[hits].min()) * (1.0 - TUNING.same_cost)
-                if not np.isfinite(branching.limit):
-                    pool.sort_by_cost()
                 branching.limit = min(branching.limit, cost)
                 batch = batch.take(np.setdiff1d(np.arange(len(batch)), hits))
-                batch.key = batch.cost.copy()
                 batch = batch.take(batch.cost < branching.limit)
+        if branching.is_greedy and branching.is_greed_over:
+            branching.is_greedy = False
+            pool.sort_by_cost()
+            batch.key = batch.cost.copy()
         pool.push(batch.take(batch.is_candidate))
         pool.push(branching.split(batch.take(~batch.is_candidate)))
     open_cost = float(pool.costs.min(initial=np.inf))
@@ -488,6 +503,7 @@ class _ExtremeBranching(Branching):
     row: Array = field(init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.best = -self.side * np.inf
         self.row = self.problem.region.query
 

@@ -240,5 +240,5 @@ def _conclude(bound: Bound) -> Proof:
         return Proof("optimal", bound.cost)
     reason = "the proof was cut short"
     if bound.is_stuck:
-        reason = "a rule that is not linear leaves rows that can't be excluded"
+        reason = "a rule leaves rows that can't be excluded"
     return Proof("bounded", bound.cost, reason)
