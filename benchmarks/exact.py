@@ -184,9 +184,9 @@ def show_near(cells: dict[str, Record]) -> None:
                 len(figures["contradictions"]),
             )
         )
-    head = ("model", "<= 1 s", "aim", "<= 10 s", "sweep", "+ proof", "exact")
-    head += ("worst: sweep", "+ proof", "exact", "first", "rows", "exact", "sweep / optimum")
-    show_table("Near targets: share proven, CPU seconds", (*head, "worst", "contradictions"), rows)
+    head = ["model", "<= 1 s", "aim", "<= 10 s", "sweep", "+ proof", "exact"]
+    head += ["worst: sweep", "+ proof", "exact", "first", "rows", "exact", "sweep / optimum"]
+    show_table("Near targets: share proven, CPU seconds", [*head, "worst", "contradictions"], rows)
     beside = {name: cell for name, cell in cells.items() if "treecf" in cell["summary"]}
     if beside:
         show_treecf(beside)
@@ -212,12 +212,13 @@ def show_treecf(cells: dict[str, Record]) -> None:
                 peer.get("our_worst"),
                 peer.get("worst"),
                 peer.get("compared"),
+                peer.get("off_grid"),
                 peer.get("difference"),
                 peer.get("contradictions", peer.get("error")),
             )
         )
-    head = ("model", "proven", "treecf", "median", "treecf", "ratio", "aim", "worst", "treecf")
-    head += ("compared", "largest difference", "contradictions")
+    head = ["model", "proven", "treecf", "median", "treecf", "ratio", "aim", "worst", "treecf"]
+    head += ["compared", "off grid", "largest difference", "contradictions"]
     show_table("Beside treecf (exact), CPU seconds", head, rows)
 
 
@@ -395,7 +396,7 @@ def limits(settings: Settings) -> Iterator[tuple[str, Any]]:
     for cell in filter(settings.has, extremes.CELLS):
         for max_changes in (2, None):
             name = "/".join(cell) + (", two changes" if max_changes else ", any changes")
-            yield name, lambda cell=cell, n=max_changes: extremes.make_limit(*cell, n)
+            yield name, lambda cell=cell, n=max_changes: extremes.make_limit(cell[0], cell[1], n)
 
 
 PARTS: dict[str, tuple[Callable[[Settings], Iterator[tuple[str, Any]]], Measure, Any]] = {

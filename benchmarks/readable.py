@@ -103,7 +103,8 @@ def _table(data: str) -> tuple[pd.DataFrame, Array]:
         rows = frame("adult")
         return rows.X, rows.y.astype(np.int64)
     if data == "diabetes":
-        return load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        return X, np.asarray(y, dtype=np.float64)
     if data.startswith("cancer"):
         X, y = load_breast_cancer(return_X_y=True, as_frame=True)
         return X.rename(columns=lambda name: name.replace(" ", "_")), y

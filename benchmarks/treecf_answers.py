@@ -3,6 +3,10 @@
 treecf minimises the distance and a price per changed feature. Ours is the same sum where the
 distance is at least 1; below, the price is smaller in proportion. So our optimum is also treecf's
 if its distance is at least 1, and otherwise it costs no more than treecf's.
+
+treecf's grid is made of multiples of the step in floating point (206 * 0.001 is above 0.206), and
+it leaves the grid in cells without a grid point. Its answers are therefore placed on the decimal
+grid of the question; those that miss the target then, answer another question and are not compared.
 """
 
 from __future__ import annotations
@@ -77,19 +81,43 @@ def answers(
         )
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["no message"])[-1]
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [place_on_grid(asked, accepted[record["row"]], record) for record in records]
+
+
+def place_on_grid(asked: Subject, accepted: Any, record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with the cost on our grid, and whether the answer reaches the target there.
+
+    Parameters
+    ----------
+    asked : Subject
+        The model and its table.
+    accepted : intervals
+        The accepted outputs.
+    record : dict
+        The record of treecf's answer; returned as it is if there is none.
+    """
+    if "answer" not in record:
+        return record
+    region = asked.space.around(asked.X.iloc[record["row"]])
+    codes = region.on_grid(np.array([record["answer"]], dtype=np.float64))
+    output = float(asked.estimator.predict(asked.space.decode(codes))[0])
+    is_hit = any(low <= output <= high for low, high in accepted)
+    cost = float((region.distance(codes) + PREMIUM * region.changes(codes).sum(axis=1))[0])
+    return {**record, "grid_cost": cost, "is_on_grid": is_hit and bool(region.contains(codes)[0])}
 
 
 def optimum_difference(mine: dict[str, Any], other: dict[str, Any]) -> float | None:
     """Return the relative difference of two proven optima; None if they can't be compared."""
-    if mine["proof"] != "optimal" or other["proof"] != "optimal" or mine["distance"] < 1.0:
+    is_optimal = mine["proof"] == "optimal" and other["proof"] == "optimal"
+    if not is_optimal or not other["is_on_grid"] or mine["distance"] < 1.0:
         return None
     return abs(_cost(other) / float(mine["cost"]) - 1.0)
 
 
 def contradiction(mine: dict[str, Any], other: dict[str, Any]) -> str:
     """Return how a proof of one side excludes the answer of the other; empty if it does not."""
-    has_answer = "distance" in other
+    has_answer = other.get("is_on_grid", False)
     if mine["proof"] == "out of reach" and has_answer:
         return "ours says out of reach, treecf has an answer"
     if mine["cost"] is not None and other["proof"] == "certified":
@@ -104,8 +132,8 @@ def contradiction(mine: dict[str, Any], other: dict[str, Any]) -> str:
 
 
 def _cost(record: dict[str, Any]) -> float:
-    """Return what treecf minimises."""
-    return float(record["distance"] + PREMIUM * record["n_changed"])
+    """Return what treecf minimises, on our grid."""
+    return float(record["grid_cost"])
 
 
 def compare(ours: Sequence[dict[str, Any]], theirs: list[dict[str, Any]] | str) -> dict[str, Any]:
@@ -135,6 +163,7 @@ def compare(ours: Sequence[dict[str, Any]], theirs: list[dict[str, Any]] | str) 
         "median": float(np.median(seconds)),
         "worst": float(np.max(seconds)),
         "compared": len(differences),
+        "off_grid": sum(not record.get("is_on_grid", True) for record in theirs),
         "difference": max(differences, default=None),
         "contradictions": problems,
     }

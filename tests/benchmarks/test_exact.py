@@ -36,10 +36,11 @@ def test_gap(values: dict[str, Any], expected: float) -> None:
 
 
 def test_optima_of_both_sides_are_compared_from_a_distance_of_one_on() -> None:
-    same = {"proof": "optimal", "distance": 1.6, "n_changed": 2}
+    same = {"proof": "optimal", "grid_cost": 2.0, "is_on_grid": True}
     assert optimum_difference(record(), same) == pytest.approx(0.0)
     assert optimum_difference(record(distance=0.9), same) is None
     assert contradiction(record(), same) == ""
-    assert "treecf's is not optimal" in contradiction(record(), {**same, "n_changed": 3})
-    assert "ours is not optimal" in contradiction(record(), {**same, "n_changed": 1})
+    assert "treecf's is not optimal" in contradiction(record(), {**same, "grid_cost": 2.2})
+    assert "ours is not optimal" in contradiction(record(), {**same, "grid_cost": 1.8})
+    assert contradiction(record(), {**same, "grid_cost": 1.8, "is_on_grid": False}) == ""
     assert "infeasible" in contradiction(record(), {"proof": "certified"})
