@@ -20,6 +20,7 @@ NAMES = (
     "verdict",
     "imports",
     "efficiency",
+    "exact",
     "scale",
     "workers",
     "page",
@@ -39,7 +40,7 @@ def measure(name: str, words: list[str]) -> None:
     print(f"\n== {name} ==", flush=True)
     with patch.object(module, "run", run), patch.object(sys, "argv", [name, *words]):
         module.main()
-    if name != "efficiency":  # it writes each of its parts as soon as the part is done
+    if name not in ("efficiency", "exact"):  # they write each part as soon as it is done
         write(name, results[-1], quick=bool(words))
 
 

@@ -93,18 +93,24 @@ def representatives(leaves: Boxes, region: Region, j: int) -> Array:
 
 @cache
 def boxes(data: str, model: str) -> Boxes:
-    """Return the leaves of LightGBM's or a random forest's trees."""
+    """Return the leaves of LightGBM's or a random forest's trees, by table and model."""
     estimator: Any = fitted(data, model)
-    d = table(data).X.shape[1]
+    return leaves_of(getattr(estimator, "booster", estimator), table(data).X.shape[1])
+
+
+def leaves_of(estimator: Any, d: int) -> Boxes:
+    """Return the leaves of LightGBM's or a random forest's trees of `d` features."""
+    estimator = getattr(estimator, "booster_", estimator)
+    is_lightgbm = hasattr(estimator, "dump_model")
     whole = (np.full(d, -np.inf), np.full(d, np.inf))
-    if hasattr(estimator, "booster"):
-        trees = [tree["tree_structure"] for tree in estimator.booster.dump_model()["tree_info"]]
+    if is_lightgbm:
+        trees = [tree["tree_structure"] for tree in estimator.dump_model()["tree_info"]]
         leaves = [leaf for tree in trees for leaf in _lightgbm(tree, *whole)]
     else:
         trees = [tree.tree_ for tree in estimator.estimators_]
         leaves = [leaf for tree in trees for leaf in _forest(tree, 0, *whole)]
     low, high, value = (np.array(part) for part in zip(*leaves, strict=True))
-    return Boxes(low, high, value if hasattr(estimator, "booster") else value / len(trees))
+    return Boxes(low, high, value if is_lightgbm else value / len(trees))
 
 
 Leaf = tuple[Array, Array, float]

@@ -65,7 +65,7 @@ class CallSettings:
     budget : int, optional
         The most single rows sent to the model for one query, the query's included. By default
         100; with ``"auto"`` and ``"sweep"`` 2,000 for estimators that run in this process
-        (scikit-learn, LightGBM, XGBoost, CatBoost, ONNX Runtime, PyTorch).
+        (scikit-learn, LightGBM, XGBoost, CatBoost, InterpretML, ONNX Runtime, PyTorch).
     n : int, default 1
         The number of different counterfactuals wanted for one query. Each changes something that
         no other changes; fewer are returned, with a note, if there are no more.

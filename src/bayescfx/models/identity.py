@@ -22,7 +22,7 @@ import numpy as np
 from bayescfx.models.adapters import adapter_of
 
 #: Libraries whose models run in this process, so that a thousand rows cost little.
-_LOCAL_LIBRARIES = ("sklearn", "lightgbm", "xgboost", "catboost")
+_LOCAL_LIBRARIES = ("sklearn", "lightgbm", "xgboost", "catboost", "interpret")
 
 
 @dataclass(frozen=True, eq=False)

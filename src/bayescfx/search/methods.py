@@ -5,14 +5,16 @@ The choice ignores outputs and time, so the same seed gives the same answer.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
+from bayescfx.arrays import Array
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.exact.exact_search import Exact, prove_best, stopped_by_proof
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
-from bayescfx.search.question import Question, Rounds, Search
+from bayescfx.search.question import Question, Rounds, Search, Stopped
 from bayescfx.search.sweep import Sweep
 
 
@@ -60,12 +62,7 @@ def _sweep_first(question: Question) -> Rounds:
     reserve = TUNING.rows_for_proof if is_provable else 0
     stopped = yield from Sweep().first(question, reserve)
     if stopped != "exhausted":  # else every allowed row was scored
-        yield from prove_best(question)
-        if question.proof.conclusion is not None:
-            question.ran.append("proof")
-        stopped = stopped_by_proof(question.proof) or stopped
-        if question.reached:
-            stopped = stopped or "nothing nearer expected"
+        stopped = yield from _prove_sweep(question, stopped)
     if stopped is not None:
         return stopped
     question.ran.append("bayes-cfx")
@@ -74,6 +71,21 @@ def _sweep_first(question: Question) -> Rounds:
             question
         )
     )
+
+
+def _prove_sweep(
+    question: Question, stopped: Stopped | None
+) -> Generator[Array, Array, Stopped | None]:
+    """Prove the answer of a sweep; return why the search stops, None if it is to go on.
+
+    A first answer that an incomplete proof has found is swept around.
+    """
+    yield from prove_best(question)
+    if question.proof.conclusion is not None:
+        question.ran.append("proof")
+    if stopped is None and question.reached and question.proof.conclusion != "optimal":
+        return (yield from Sweep().first(question)) or "nothing nearer expected"
+    return stopped_by_proof(question.proof) or stopped
 
 
 METHODS: dict[str, type[Search]] = {

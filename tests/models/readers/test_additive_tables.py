@@ -25,6 +25,7 @@ def test_regressors(objective: str, missing: bool) -> None:
     table = numbers(missing)
     model = glassbox.ExplainableBoostingRegressor(objective=objective, interactions=2, **SMALL)
     form = check_reading(as_model(model.fit(table, target(table))), table)
+    assert as_model(model).local
     assert isinstance(form, TreeEnsemble)
     assert len(form.roots) == len(table.columns) + 2
     assert (form.inputs.direction == 1).all()

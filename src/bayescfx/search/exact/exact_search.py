@@ -14,12 +14,15 @@ from bayescfx.errors import ModelError
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.prover import Proof, prove
+from bayescfx.search.finish import finish
 from bayescfx.search.question import Question, Rounds
 from bayescfx.space.effort import effort
 
 #: Scored rows with which a form is compared before each proof: the model may have been fitted
 #: again since it was read.
 _ROWS_TO_COMPARE = 32
+#: Rows of one model call that take back changes of an answer; as in a sweep.
+_FINISHED_AT_ONCE = 200
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ def prove_best(question: Question) -> Generator[Array, Array, None]:
     end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
     work = Work(question.proof_work, end)
     question.proof = yield from prove(question, question.prover, scored, cost, work)
+    if question.proof.conclusion == "bounded" and question.reached:
+        # The proof was cut short: its best answer may have changes that are not needed.
+        yield from finish(question, question.left // 2, batch=_FINISHED_AT_ONCE)
 
 
 def stopped_by_proof(proof: Proof) -> Stopped | None:

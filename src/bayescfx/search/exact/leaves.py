@@ -90,9 +90,11 @@ def make_leaf_table(form: TreeEnsemble, region: Region) -> LeafTable:
             upper.append(own)
             lower.append(own)
         else:
-            cell = np.arange(each.n_cells)[:, None]
-            upper.append(pack((nodes.low[leaf, place] <= cell) & is_leaf))
-            lower.append(pack((nodes.high[leaf, place] >= cell) & is_leaf))
+            bits = np.flatnonzero(is_leaf)
+            first = _set_bits(each.n_cells, n_words, nodes.low[leaf[bits], place], bits)
+            upper.append(np.bitwise_or.accumulate(first, axis=0))
+            last = _set_bits(each.n_cells, n_words, nodes.high[leaf[bits], place], bits)
+            lower.append(np.bitwise_or.accumulate(last[::-1], axis=0)[::-1])
     return LeafTable(
         form=form,
         cells=cells,
@@ -105,6 +107,14 @@ def make_leaf_table(form: TreeEnsemble, region: Region) -> LeafTable:
         full=pack(is_leaf[None])[0],
         weight=_test_weights(form, cells, nodes),
     )
+
+
+def _set_bits(n_rows: int, n_words: int, rows: Indices, bits: Indices) -> Words:
+    """Return words ``(n_rows, n_words)`` with some bits set, each in its own row."""
+    words = np.zeros((n_rows, n_words), dtype=np.uint64)
+    values = np.uint64(1) << (bits % BITS).astype(np.uint64)
+    np.bitwise_or.at(words, (rows, bits // BITS), values)
+    return words
 
 
 def pack(bits: Mask) -> Words:
