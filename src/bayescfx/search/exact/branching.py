@@ -344,22 +344,34 @@ class Branching:
         rest_premium = premium.sum(axis=1, keepdims=True) - premium
         room = costs.max_power(self.limit, rest_premium + costs.most_premium) - rest
         for j in range(corner.shape[1]):
-            offset = problem.offset[j]
-            home = problem.home[j]
-            rising = costs.power[offset + home : offset + problem.sizes[j]]
-            last = home + np.maximum(np.searchsorted(rising, room[:, j], side="right") - 1, 0)
-            is_cut = (boxes.high[:, j] > last) & (last >= boxes.low[:, j])
-            is_cut &= problem.is_line[j] | (last == boxes.low[:, j])
-            if is_cut.any():
-                boxes.high[is_cut, j] = last[is_cut]
-                boxes.mask[is_cut] &= problem.upper[offset + last[is_cut]]
-            if home:
-                falling = costs.power[offset : offset + home + 1][::-1]
-                n_kept = np.maximum(np.searchsorted(falling, room[:, j], side="right") - 1, 0)
-                first = home - n_kept
-                is_cut = (boxes.low[:, j] < first) & (first <= boxes.high[:, j])
-                boxes.low[is_cut, j] = first[is_cut]
-                boxes.mask[is_cut] &= problem.lower[offset + first[is_cut]]
+            self._cut_above(boxes, j, room[:, j])
+            if problem.home[j]:
+                self._cut_below(boxes, j, room[:, j])
+
+    def _cut_above(self, boxes: Boxes, j: int, room: Array) -> None:
+        """Leave out cells of a feature above the query's that cost more than `room` ``(n,)``."""
+        problem = self.problem
+        offset = problem.offset[j]
+        home = problem.home[j]
+        rising = problem.costs.power[offset + home : offset + problem.sizes[j]]
+        last = home + np.maximum(np.searchsorted(rising, room, side="right") - 1, 0)
+        is_cut = (boxes.high[:, j] > last) & (last >= boxes.low[:, j])
+        is_cut &= problem.is_line[j] | (last == boxes.low[:, j])
+        if is_cut.any():
+            boxes.high[is_cut, j] = last[is_cut]
+            boxes.mask[is_cut] &= problem.upper[offset + last[is_cut]]
+
+    def _cut_below(self, boxes: Boxes, j: int, room: Array) -> None:
+        """Leave out cells of a feature below the query's that cost more than `room` ``(n,)``."""
+        problem = self.problem
+        offset = problem.offset[j]
+        home = problem.home[j]
+        falling = problem.costs.power[offset : offset + home + 1][::-1]
+        first = home - np.maximum(np.searchsorted(falling, room, side="right") - 1, 0)
+        is_cut = (boxes.low[:, j] < first) & (first <= boxes.high[:, j])
+        if is_cut.any():
+            boxes.low[is_cut, j] = first[is_cut]
+            boxes.mask[is_cut] &= problem.lower[offset + first[is_cut]]
 
     def _choose_cuts(self, boxes: Boxes, spread: Array) -> Indices:
         """Return the cut ``(n,)`` at which to split each box; -1 where nothing is left.
@@ -422,22 +434,11 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     Bound
         The cost below which there is no answer. It is the limit if the search is complete.
     """
-    problem = branching.problem
     pool = Pool(branching.start())
     while len(pool) and not branching.work.is_over:
         batch = pool.pop(TUNING.batch)
         batch = batch.take(batch.cost < branching.limit)
-        candidates = np.flatnonzero(batch.is_candidate)[: TUNING.asked]
-        if len(candidates):
-            corner = problem.corner(batch.low[candidates], batch.high[candidates])
-            is_hit = yield problem.rows(corner)
-            batch.is_candidate[candidates] = False
-            hits = candidates[is_hit]
-            if len(hits):
-                cost = float(batch.cost[hits].min()) * (1.0 - TUNING.same_cost)
-                branching.limit = min(branching.limit, cost)
-                batch = batch.take(np.setdiff1d(np.arange(len(batch)), hits))
-                batch = batch.take(batch.cost < branching.limit)
+        batch = yield from _ask_candidates(branching, batch)
         if branching.is_greedy and branching.is_greed_over:
             branching.is_greedy = False
             pool.sort_by_cost()
@@ -448,6 +449,23 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     cost = min(open_cost, branching.stuck_cost, branching.limit)
     is_stuck = branching.stuck_cost < branching.limit
     return Bound(cost, open_cost >= branching.limit and not is_stuck, is_stuck)
+
+
+def _ask_candidates(branching: Branching, batch: Boxes) -> Generator[Array, Mask, Boxes]:
+    """Ask for the corners of a batch that may be answers; return the boxes that stay open."""
+    candidates = np.flatnonzero(batch.is_candidate)[: TUNING.asked]
+    if not len(candidates):
+        return batch
+    problem = branching.problem
+    corner = problem.corner(batch.low[candidates], batch.high[candidates])
+    is_hit = yield problem.rows(corner)
+    batch.is_candidate[candidates] = False
+    hits = candidates[is_hit]
+    lowest = float(batch.cost[hits].min(initial=np.inf)) * (1.0 - TUNING.same_cost)
+    branching.limit = min(branching.limit, lowest)
+    is_open = batch.cost < branching.limit
+    is_open[hits] = False
+    return batch.take(is_open)
 
 
 @dataclass(frozen=True, eq=False)

@@ -437,12 +437,9 @@ def _entries(
         at = cells_of_codes(form, region, cells, codes)
         return at >= order if rises else at <= order
 
-    guess = _guesses(cells, order, rises=rises, is_up=is_up)
-    for codes in guess:
-        with np.errstate(invalid="ignore"):
-            is_inside = (codes - query) * sign > 0.0
-            is_inside &= (end - codes) * sign >= 0.0
-        codes = np.where(is_inside, codes, query)
+    for guess in _guesses(cells, order, rises=rises, is_up=is_up):
+        is_inside = _is_on_way(guess, query, end)
+        codes = np.where(is_inside, guess, query)
         before = np.nextafter(codes, -sign * np.inf)
         hit = is_inside & is_beyond(codes) & ~is_beyond(before)
         near = np.where(hit, _as_ordered(before), near)
@@ -458,6 +455,12 @@ def _entries(
     last = np.append(_from_ordered(near)[1:], end)
     is_there = (last - first) * sign >= 0.0
     return np.where(is_there, first, np.nan), np.where(is_there, last, np.nan)
+
+
+def _is_on_way(codes: Array, start: float, end: float) -> Mask:
+    """Return which codes ``(n,)`` lie on the way from one code to another, the first excluded."""
+    low, high = sorted([start, end])
+    return np.asarray((low <= codes) & (codes <= high) & (codes != start))
 
 
 def _rises(form: Form, region: Region, cells: Line, query: float, end: float) -> bool:

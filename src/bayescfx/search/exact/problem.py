@@ -209,23 +209,25 @@ class BoxProblem:
         """Return the cuts, and how much each matters to each tree."""
         weights = [np.empty((len(self.trees), 0))]
         for source, cells in zip(sources, self.cells, strict=True):
-            n_cuts = len(cells.cell) - 1
-            if source is None:
-                weights.append(np.zeros((len(self.trees), n_cuts)))
-                continue
-            weight = self.table.weight[source][self.trees]
-            if cells.is_line:
-                total = np.cumsum(np.pad(weight, ((0, 0), (1, 0))), axis=1)
-                # Cells c and c + 1 of the model are separated by its cut c.
-                weights.append(np.diff(total[:, cells.cell], axis=1))
-            else:  # one listed cell is split off after the other
-                weights.append(np.repeat(weight, n_cuts, axis=1))
+            weights.append(self._cut_weights(source, cells))
         feature = np.repeat(np.arange(len(self.cells)), self.sizes - 1)
         cell = _joined([np.arange(size - 1) for size in self.sizes]).astype(np.intp)
         at = self.offset[feature] + cell
         is_above = cell >= self.home[feature]
         far_power = self.costs.power[at + is_above]
         return Cuts(feature, cell, np.hstack(weights), far_power)
+
+    def _cut_weights(self, source: int | None, cells: LocalCells) -> Array:
+        """Return how much the cuts of a feature matter to each tree, of shape (t, cuts)."""
+        n_cuts = len(cells.cell) - 1
+        if source is None:
+            return np.zeros((len(self.trees), n_cuts))
+        weight = self.table.weight[source][self.trees]
+        if not cells.is_line:  # one listed cell is split off after the other
+            return np.repeat(weight, n_cuts, axis=1)
+        total = np.cumsum(np.pad(weight, ((0, 0), (1, 0))), axis=1)
+        # Cells c and c + 1 of the model are separated by its cut c.
+        return np.diff(total[:, cells.cell], axis=1)
 
     # ── rows ──
 
