@@ -125,3 +125,8 @@ def _edges(form: TreeEnsemble, rows: Any) -> Any:
         steps = [at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf), low, high]
         frame.loc[row, name] = np.float64(steps[row % 5])
     return frame if isinstance(rows, pd.DataFrame) else frame.to_numpy()
+
+
+def name_of(value: object) -> str:
+    """Return the name of a parameter of a test: the class of an estimator, which has no address."""
+    return repr(value) if isinstance(value, str | int | float | None) else type(value).__name__

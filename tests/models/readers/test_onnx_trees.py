@@ -19,7 +19,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from bayescfx.models import as_model, probability
-from tests.models.readers.reading_checks import check_reading, check_refused, label, numbers, target
+from tests.models.readers.reading_checks import (
+    check_reading,
+    check_refused,
+    label,
+    name_of,
+    numbers,
+    target,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 runtime: Any = pytest.importorskip("onnxruntime")
@@ -49,7 +56,7 @@ def rows() -> Any:
         GradientBoostingRegressor(n_estimators=10),
         LinearRegression(),
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_regressors(model: Any) -> None:
     model.fit(rows(), target(numbers()))
@@ -65,7 +72,7 @@ def test_regressors(model: Any) -> None:
         RandomForestClassifier(10, max_depth=5, random_state=0),
         GradientBoostingClassifier(n_estimators=10),
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_classifiers(model: Any, zipmap: bool, n_classes: int) -> None:
     model.fit(rows(), label(numbers(), n_classes))

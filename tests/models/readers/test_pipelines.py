@@ -44,6 +44,7 @@ from tests.models.readers.reading_checks import (
     check_refused,
     label,
     levels,
+    name_of,
     numbers,
     target,
 )
@@ -81,7 +82,7 @@ def add_columns(rows: Any) -> Any:
         SimpleImputer(),
         "passthrough",
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_rising_steps(step: Any) -> None:
     table = numbers()
@@ -108,7 +109,7 @@ def test_a_falling_function() -> None:
         FunctionTransformer(shift_and_scale),
         FunctionTransformer(np.clip, kw_args={"a_min": 0.0, "a_max": 3.0}),
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_other_functions_of_single_columns(step: Any) -> None:
     table = numbers()
@@ -150,9 +151,9 @@ def test_an_imputer_drops_an_empty_column() -> None:
         OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
         TargetEncoder(),
     ],
-    ids=repr,
+    ids=name_of,
 )
-@pytest.mark.parametrize("remainder", ["passthrough", "drop", StandardScaler()], ids=repr)
+@pytest.mark.parametrize("remainder", ["passthrough", "drop", StandardScaler()], ids=name_of)
 def test_encoders(encoder: Any, remainder: Any) -> None:
     table = levels()
     encode = ColumnTransformer([("levels", encoder, LEVELS)], remainder=remainder)
@@ -278,7 +279,7 @@ def test_an_array() -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("model", [FOREST, LinearRegression()], ids=repr)
+@pytest.mark.parametrize("model", [FOREST, LinearRegression()], ids=name_of)
 def test_transformed_targets(model: Any, options: dict[str, Any]) -> None:
     table = numbers()
     whole = TransformedTargetRegressor(make_pipeline(StandardScaler(), model), **options)
@@ -300,7 +301,7 @@ def test_a_search() -> None:
         (KNNImputer(), "a KNNImputer step mixes columns"),
         (FunctionTransformer(add_columns), "a FunctionTransformer step mixes columns"),
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_steps_that_are_not_read(step: Any, words: str) -> None:
     table = numbers()

@@ -32,7 +32,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from bayescfx.models import as_model, probability
 from bayescfx.models.readers import LinearModel
-from tests.models.readers.reading_checks import check_reading, check_refused, label, numbers, target
+from tests.models.readers.reading_checks import (
+    check_reading,
+    check_refused,
+    label,
+    name_of,
+    numbers,
+    target,
+)
 
 FOREST = RandomForestRegressor(4, max_depth=4, random_state=0)
 BOOSTED = HistGradientBoostingRegressor(max_iter=9)
@@ -113,7 +120,7 @@ def test_ada_boost(n_classes: int, depth: int) -> None:
         RandomForestClassifier(4, max_depth=4, random_state=0),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_calibrated_classifiers(base: Any) -> None:
     table = numbers()

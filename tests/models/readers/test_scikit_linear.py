@@ -28,7 +28,14 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from bayescfx.models import as_model, probability
 from bayescfx.models.readers import LinearModel
-from tests.models.readers.reading_checks import check_reading, check_refused, label, numbers, target
+from tests.models.readers.reading_checks import (
+    check_reading,
+    check_refused,
+    label,
+    name_of,
+    numbers,
+    target,
+)
 
 REGRESSORS = [
     LinearRegression(),
@@ -56,7 +63,7 @@ def table() -> Any:
     return rows.assign(b=rows["b"] / 50)
 
 
-@pytest.mark.parametrize("model", REGRESSORS, ids=repr)
+@pytest.mark.parametrize("model", REGRESSORS, ids=name_of)
 def test_regressors(model: Any) -> None:
     rows = table()
     form = check_reading(as_model(model.fit(rows, target(numbers()))), rows)
@@ -67,7 +74,7 @@ def test_regressors(model: Any) -> None:
 @pytest.mark.parametrize(
     "model",
     [LogisticRegression(), SGDClassifier(loss="log_loss"), LinearDiscriminantAnalysis()],
-    ids=repr,
+    ids=name_of,
 )
 def test_classifiers(model: Any) -> None:
     rows = table()
@@ -77,7 +84,7 @@ def test_classifiers(model: Any) -> None:
     check_reading(as_model(model.decision_function), rows)
 
 
-@pytest.mark.parametrize("model", [LinearSVC(), RidgeClassifier(), SGDClassifier()], ids=repr)
+@pytest.mark.parametrize("model", [LinearSVC(), RidgeClassifier(), SGDClassifier()], ids=name_of)
 def test_decision_functions(model: Any) -> None:
     rows = table()
     model.fit(rows, label(numbers()))

@@ -28,6 +28,7 @@ from tests.models.readers.reading_checks import (
     check_refused,
     label,
     levels,
+    name_of,
     numbers,
     target,
 )
@@ -59,7 +60,7 @@ CLASSIFIERS = [
 ]
 
 
-@pytest.mark.parametrize("model", REGRESSORS, ids=repr)
+@pytest.mark.parametrize("model", REGRESSORS, ids=name_of)
 def test_regressors(model: Any) -> None:
     table = numbers()
     model.fit(table, target(table))
@@ -69,7 +70,7 @@ def test_regressors(model: Any) -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=name_of)
 def test_classifiers(model: Any, n_classes: int) -> None:
     table = numbers()
     model.fit(table, label(table, n_classes))
@@ -85,7 +86,7 @@ def test_classifiers(model: Any, n_classes: int) -> None:
         ExtraTreesRegressor(10, random_state=0),
         HistGradientBoostingRegressor(max_iter=30),
     ],
-    ids=repr,
+    ids=name_of,
 )
 def test_missing_cells(model: Any) -> None:
     table = numbers(missing=True)
