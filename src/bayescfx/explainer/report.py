@@ -213,9 +213,13 @@ def _gap(question: Question, bound: float) -> str | None:
 def _explain_miss(block: Block, question: Question) -> _Outcome:
     """Return what a proof or else the surrogate's verdict says about a target not reached."""
     jump = _jump(question)
-    if question.proof.conclusion == "out of reach":
-        return _Outcome("unreachable", 0.0, _proven_binding(block, question), jump)
+    is_proven = question.proof.conclusion == "out of reach"
+    binding = _proven_binding(block, question) if is_proven else ()
+    if binding:
+        return _Outcome("unreachable", 0.0, binding, jump)
     verdict = _verdict(question, block.deadline)
+    if is_proven:  # no single constraint keeps it away; some may still bring it nearer
+        return _Outcome("unreachable", 0.0, () if verdict is None else verdict.binding, jump)
     status = _status(question, verdict)
     if verdict is None:
         return _Outcome(status, jump=jump)

@@ -40,6 +40,8 @@ REASONS = {
 }
 #: How the texts of `Explanation.binding` begin that name no constraint of the user.
 DATA_RANGE = "the data's own range"
+#: How they end where the cost without the constraint was computed.
+COMPUTED = "without it)"
 #: The direction of a shift, in words.
 _DIRECTIONS = {
     "increase": "above",
@@ -211,8 +213,7 @@ def _binding(answer: Explanation) -> list[str]:
     """Return which constraints keep the target away, as far as the scored rows show."""
     if not answer.binding:
         return []
-    is_computed = answer.proof == "out of reach" and answer.stopped != "exhausted"
-    if is_computed:
+    if all(text.endswith(COMPUTED) for text in answer.binding):
         one_of = "one of these constraints" if len(answer.binding) > 1 else "this constraint"
         return [f"Removing {one_of} would make it reachable: {'; '.join(answer.binding)}."]
     means = _means(answer.binding)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,9 @@ def read_model(model: Model, rows: Rows) -> Reading:
     try:
         with warnings.catch_warnings():  # about values that the model was not trained on
             warnings.simplefilter("ignore")
-            form = read_estimator(_task(model.inner or model.predict, rows))
+            if model.inner is not None:  # rows of the comparison are not the user's
+                model = replace(model, predict=model.inner)
+            form = read_estimator(_task(model.predict, rows))
             check_inputs(form.inputs, rows)
             return Reading(form, rounding=largest_difference(form, model, rows))
     except UnreadableModelError as error:
