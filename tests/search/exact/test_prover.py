@@ -78,7 +78,7 @@ def test_the_nearest_answer_is_found_and_proven(seed: int) -> None:
 @pytest.mark.slow
 def test_hundreds_of_nearest_answers_are_found_and_proven() -> None:
     conclusions = [check_question(seed) for seed in range(100, 400)]
-    assert conclusions.count("optimal") > 150
+    assert conclusions.count("optimal") > 100
     assert conclusions.count("out of reach") > 20
     assert None not in conclusions
 
