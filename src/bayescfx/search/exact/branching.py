@@ -74,7 +74,7 @@ class Boxes:
 
     def take(self, chosen: Indices | Mask) -> Boxes:
         """Return some of the boxes."""
-        return Boxes(*(part[chosen] for part in self.parts()))  # type: ignore[arg-type]
+        return Boxes(*(part[chosen] for part in self.parts()))  # type: ignore[arg-type]  # in order
 
 
 class Pool:
