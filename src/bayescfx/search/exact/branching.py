@@ -173,8 +173,6 @@ class Branching:
         Rows are wanted that cost less; it falls as answers are found.
     work : Work
         The work done so far.
-    excluded : set of bytes
-        Sets of changed features that are no answers; see `changed_set`.
 
     Attributes
     ----------
@@ -189,7 +187,6 @@ class Branching:
     problem: BoxProblem
     limit: float = np.inf
     work: Work = field(default_factory=Work)
-    excluded: set[bytes] = field(default_factory=set)
     stuck_cost: float = np.inf
     is_greedy: bool = True
 
@@ -281,18 +278,10 @@ class Branching:
         boxes.is_candidate[hits[self._is_allowed(corner[hits])]] = True
 
     def _is_allowed(self, corner: Indices) -> Mask:
-        """Return which corners ``(n, k)`` keep all rules and change other features than before."""
-        allowed = np.ones(len(corner), dtype=np.bool_)
-        if not len(corner) or not (self.problem.region.rules or self.excluded):
-            return allowed
-        X = self.problem.rows(corner)
-        allowed &= self.problem.region.contains(X)
-        allowed &= [key not in self.excluded for key in self.changed_sets(X)]
-        return allowed
-
-    def changed_sets(self, X: Array) -> list[bytes]:
-        """Return the set of changed features of each row ``(n, d)``."""
-        return [row.tobytes() for row in self.problem.region.changes(X)]
+        """Return which corners ``(n, k)`` keep all rules."""
+        if not len(corner) or not self.problem.region.rules:
+            return np.ones(len(corner), dtype=np.bool_)
+        return self.problem.region.contains(self.problem.rows(corner))
 
     def _pin(self, boxes: Boxes) -> Mask:
         """Fix the other features of boxes that have used up the changes; return which may go on."""
