@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.potentials.potential import misses
 from bayescfx.search.exact.leaves import Words
+from bayescfx.search.exact.near_rows import near_corners
 from bayescfx.search.exact.problem import BoxProblem
 
 
@@ -30,7 +32,10 @@ class BranchTuning:
     """
 
     batch: int = 128  # boxes that are split at once
+    few: int = 64  # boxes up to which each is split at several features at once ...
+    halvings: int = 4  # ... at most so many
     asked: int = 32  # corners that the model scores at once
+    asked_first: int = 4  # rows that the model scores before the first box
     greedy_work: float = 1.5e6  # goes into bettering a known answer first; a tenth by default
     far_side: float = 0.1  # weight of a cut whose far side costs nothing
     least_room: float = 1e-12  # numerical: avoids a division by 0
@@ -38,6 +43,7 @@ class BranchTuning:
 
 
 TUNING = BranchTuning()
+Singles = NDArray[np.float32]
 
 
 @dataclass(eq=False)
@@ -52,8 +58,12 @@ class Boxes:
         The leaves that may hold an accepted row.
     cost : array of shape (n,)
         The cost of the corner.
+    spread : array of shape (n, t)
+        How far apart the smallest and largest summand of each tree were, in 32 bits.
     key : array of shape (n,)
         The order in which boxes are split, lowest first.
+    is_new : mask of shape (n,)
+        The corner is not that of the box from which this one was split off.
     is_candidate : mask of shape (n,)
         The corner may be an answer, but the model has not scored it.
     """
@@ -62,15 +72,18 @@ class Boxes:
     high: Indices
     mask: Words
     cost: Array
+    spread: Singles
     key: Array
+    is_new: Mask
     is_candidate: Mask
 
     def __len__(self) -> int:
         return len(self.cost)
 
-    def parts(self) -> tuple[Array | Indices | Mask | Words, ...]:
+    def parts(self) -> tuple[Array | Singles | Indices | Mask | Words, ...]:
         """Return the arrays in the order of the parameters."""
-        return self.low, self.high, self.mask, self.cost, self.key, self.is_candidate
+        ranges = (self.low, self.high, self.mask)
+        return *ranges, self.cost, self.spread, self.key, self.is_new, self.is_candidate
 
     def take(self, chosen: Indices | Mask) -> Boxes:
         """Return some of the boxes."""
@@ -147,12 +160,16 @@ class Work:
         The number of summands of boxes that may be bounded.
     deadline : Deadline
         When the search ends at the latest.
+    only_if_near : bool
+        Whether a search without a known answer ends at once if no row with one or two changes
+        reaches the target.
     done : float
         The number of summands bounded so far.
     """
 
     most: float = np.inf
     deadline: Deadline = NEVER
+    only_if_near: bool = False
     done: float = 0.0
 
     @property
@@ -204,77 +221,101 @@ class Branching:
 
     def start(self) -> Boxes:
         """Return the box of all cells, unless it is closed."""
+        return self._bound(self.whole())
+
+    def whole(self) -> Boxes:
+        """Return the box of all cells."""
         problem = self.problem
-        boxes = Boxes(
+        return Boxes(
             low=np.zeros((1, len(problem.sizes)), dtype=np.intp),
             high=(problem.sizes - 1)[None].copy(),
             mask=problem.root[None].copy(),
             cost=np.zeros(1),
+            spread=np.zeros((1, len(problem.trees)), dtype=np.float32),
             key=np.zeros(1),
+            is_new=np.ones(1, dtype=np.bool_),
             is_candidate=np.zeros(1, dtype=np.bool_),
         )
-        return self._bound(boxes, np.ones(1, dtype=np.bool_))
 
     def split(self, boxes: Boxes) -> Boxes:
-        """Return the halves of boxes that stay open."""
-        problem = self.problem
-        low, high = problem.bounds(boxes.mask)
-        is_alive = np.asarray(np.isfinite(low).all(axis=1))  # leaves may have been dropped since
-        boxes = boxes.take(is_alive)
-        chosen = self._choose_cuts(boxes, (high - low)[is_alive])
+        """Return the parts of boxes that stay open.
+
+        A few boxes are split at several features at once: a batch takes about the same time
+        whether it is full or not.
+        """
+        boxes.is_new[:] = False
+        boxes.is_candidate[:] = False
+        is_used = np.zeros(boxes.low.shape, dtype=np.bool_)
+        chosen = self._choose_cuts(boxes, is_used)
         is_split = chosen >= 0
         self._note_stuck(boxes.take(~is_split))
-        boxes = boxes.take(is_split)
-        chosen = chosen[is_split]
-        n = len(boxes)
-        if not n:
-            return boxes
-        feature = problem.cuts.feature[chosen]
-        cut = problem.cuts.cell[chosen]
-        each = np.arange(n)
-        children = boxes.take(np.concatenate([each, each]))
-        children.is_candidate[:] = False
-        children.high[each, feature] = cut
-        children.low[n + each, feature] = cut + 1
+        boxes, is_used = self._halve(boxes.take(is_split), chosen[is_split], is_used[is_split])
+        for _ in range(1, TUNING.halvings):
+            if not 0 < len(boxes) <= TUNING.few:
+                break
+            chosen = self._choose_cuts(boxes, is_used)
+            boxes, is_used = self._halve(boxes, chosen, is_used)
+        return self._bound(boxes)
+
+    def _halve(self, boxes: Boxes, chosen: Indices, is_used: Mask) -> tuple[Boxes, Mask]:
+        """Return boxes halved at chosen cuts ``(n,)``, if any, and the features used ``(n, k)``."""
+        problem = self.problem
+        whole = np.flatnonzero(chosen < 0)
+        each = np.flatnonzero(chosen >= 0)
+        feature = problem.cuts.feature[chosen[each]]
+        cut = problem.cuts.cell[chosen[each]]
+        is_used[each, feature] = True
+        order = np.concatenate([each, each, whole])
+        children = boxes.take(order)
+        n = len(each)
+        first = np.arange(n)
+        children.high[first, feature] = cut
+        children.low[n + first, feature] = cut + 1
         at = problem.offset[feature] + cut
         children.mask[:n] &= problem.upper[at]
-        children.mask[n:] &= problem.lower[at + 1]
+        children.mask[n : 2 * n] &= problem.lower[at + 1]
         is_far_first = problem.home[feature] > cut
-        return self._bound(children, np.concatenate([is_far_first, ~is_far_first]))
+        children.is_new[:n] |= is_far_first
+        children.is_new[n : 2 * n] |= ~is_far_first
+        return children, is_used[order]
 
-    def _bound(self, boxes: Boxes, is_new_corner: Mask) -> Boxes:
+    def _bound(self, boxes: Boxes) -> Boxes:
         """Return the boxes that stay open, with costs and candidates."""
         problem = self.problem
         self.work.done += boxes.mask.size
         corner = problem.corner(boxes.low, boxes.high)
+        boxes.cost = problem.costs.total(corner + problem.offset)
         is_open = self._pin(boxes)
         is_open &= self._keeps_rules(boxes)
-        self._narrow(boxes, corner)
-        boxes.cost = problem.costs.total(corner + problem.offset)
         is_open &= boxes.cost < self.limit
+        boxes = boxes.take(is_open)
+        corner = corner[is_open]
+        self._narrow(boxes, corner)
         low, high = problem.bounds(boxes.mask)
-        is_open &= np.isfinite(low).all(axis=1)
+        is_open = np.isfinite(low).all(axis=1)
         with np.errstate(invalid="ignore"):
             is_open &= problem.is_possible(*problem.scores(low, high))
-        kept = np.flatnonzero(is_open)
-        boxes = boxes.take(kept)
+        boxes = boxes.take(is_open)
         if not len(boxes):
             return boxes
-        problem.drop_leaves(boxes.mask, low[kept], high[kept])
+        low = low[is_open]
+        high = high[is_open]
+        boxes.spread = (high - low).astype(np.float32)
+        problem.drop_leaves(boxes.mask, low, high)
         boxes.key = boxes.cost.copy()
-        self._mark_candidates(boxes, corner[kept], is_new_corner[kept])
-        return boxes
+        self._mark_candidates(boxes, corner[is_open])
+        return boxes.take(problem.has_leaves(boxes.mask))
 
-    def _mark_candidates(self, boxes: Boxes, corner: Indices, is_new: Mask) -> None:
+    def _mark_candidates(self, boxes: Boxes, corner: Indices) -> None:
         """Find the corners that may be answers; before the first answer, order boxes by them."""
         problem = self.problem
-        new = np.arange(len(boxes)) if self.is_greedy else np.flatnonzero(is_new)
+        new = np.arange(len(boxes)) if self.is_greedy else np.flatnonzero(boxes.is_new)
         if not len(new):
             return
         score = problem.corner_scores(corner[new])
         if self.is_greedy:
             boxes.key[new] = misses(tuple(problem.accepted), score)
-        hits = new[problem.is_possible(score, score) & is_new[new]]
+        hits = new[problem.is_possible(score, score) & boxes.is_new[new]]
         boxes.is_candidate[hits[self._is_allowed(corner[hits])]] = True
 
     def _is_allowed(self, corner: Indices) -> Mask:
@@ -322,68 +363,62 @@ class Branching:
         return keeps
 
     def _narrow(self, boxes: Boxes, corner: Indices) -> None:
-        """Leave out cells that cost too much together with the changes that a box needs."""
-        if not np.isfinite(self.limit):
+        """Leave out cells that cost too much together with the changes that a box needs.
+
+        Only boxes with a new corner have less room than before.
+        """
+        new = np.flatnonzero(boxes.is_new)
+        if not np.isfinite(self.limit) or not len(new):
             return
         problem = self.problem
         costs = problem.costs
+        corner = corner[new]
         power = costs.power[corner + problem.offset]
         premium = costs.premium[corner + problem.offset]
         rest = power.sum(axis=1, keepdims=True) - power  # of the other features
         rest_premium = premium.sum(axis=1, keepdims=True) - premium
         room = costs.max_power(self.limit, rest_premium + costs.most_premium) - rest
-        for j in range(corner.shape[1]):
-            self._cut_above(boxes, j, room[:, j])
-            if problem.home[j]:
-                self._cut_below(boxes, j, room[:, j])
+        low = boxes.low[new]
+        high = boxes.high[new]
+        last = problem.farthest_cell(high, room, 1)
+        is_above = (high > last) & (last >= low)
+        is_above &= problem.is_line | (last == low)
+        first = problem.farthest_cell(low, room, -1)
+        is_below = (low < first) & (first <= high)
+        for j in np.flatnonzero((is_above | is_below).any(axis=0)).tolist():
+            above = new[is_above[:, j]]
+            boxes.high[above, j] = last[is_above[:, j], j]
+            boxes.mask[above] &= problem.upper[problem.offset[j] + boxes.high[above, j]]
+            below = new[is_below[:, j]]
+            boxes.low[below, j] = first[is_below[:, j], j]
+            boxes.mask[below] &= problem.lower[problem.offset[j] + boxes.low[below, j]]
 
-    def _cut_above(self, boxes: Boxes, j: int, room: Array) -> None:
-        """Leave out cells of a feature above the query's that cost more than `room` ``(n,)``."""
-        problem = self.problem
-        offset = problem.offset[j]
-        home = problem.home[j]
-        rising = problem.costs.power[offset + home : offset + problem.sizes[j]]
-        last = home + np.maximum(np.searchsorted(rising, room, side="right") - 1, 0)
-        is_cut = (boxes.high[:, j] > last) & (last >= boxes.low[:, j])
-        is_cut &= problem.is_line[j] | (last == boxes.low[:, j])
-        if is_cut.any():
-            boxes.high[is_cut, j] = last[is_cut]
-            boxes.mask[is_cut] &= problem.upper[offset + last[is_cut]]
-
-    def _cut_below(self, boxes: Boxes, j: int, room: Array) -> None:
-        """Leave out cells of a feature below the query's that cost more than `room` ``(n,)``."""
-        problem = self.problem
-        offset = problem.offset[j]
-        home = problem.home[j]
-        falling = problem.costs.power[offset : offset + home + 1][::-1]
-        first = home - np.maximum(np.searchsorted(falling, room, side="right") - 1, 0)
-        is_cut = (boxes.low[:, j] < first) & (first <= boxes.high[:, j])
-        if is_cut.any():
-            boxes.low[is_cut, j] = first[is_cut]
-            boxes.mask[is_cut] &= problem.lower[offset + first[is_cut]]
-
-    def _choose_cuts(self, boxes: Boxes, spread: Array) -> Indices:
+    def _choose_cuts(self, boxes: Boxes, is_used: Mask) -> Indices:
         """Return the cut ``(n,)`` at which to split each box; -1 where nothing is left.
 
-        It is the cut that matters most to the trees whose summands have the widest `spread`
-        ``(n, t)``, and that leaves least to spend on the far side.
+        Features in `is_used` ``(n, k)`` are left out.
+
+        It is the cut that matters most to the trees whose summands have the widest spread, and
+        that leaves least to spend on the far side.
         """
         problem = self.problem
         cuts = problem.cuts
-        if not len(cuts.cell):
+        if not len(cuts.cell) or not len(boxes):
             return np.full(len(boxes), -1)
-        start = boxes.low[:, cuts.feature]
-        end = boxes.high[:, cuts.feature]
-        is_inside = (cuts.cell >= start) & (cuts.cell < end)
+        # Arrays of shape (cuts, n) from here on.
+        cell = cuts.cell[:, None]
+        start = boxes.low.T[cuts.feature]
+        is_inside = (cell >= start) & (cell < boxes.high.T[cuts.feature])
+        is_inside &= ~is_used.T[cuts.feature]
         if not problem.is_line.all():  # of listed cells the first is split off
-            is_inside &= problem.is_line[cuts.feature] | (cuts.cell == start)
-        worth = spread @ cuts.weight
+            is_inside &= problem.is_line[cuts.feature][:, None] | (cell == start)
         power = problem.costs.power[problem.corner(boxes.low, boxes.high) + problem.offset]
-        rise = cuts.far_power - power[:, cuts.feature]
-        room = np.maximum(self.limit - power.sum(axis=1, keepdims=True), TUNING.least_room)
-        worth *= TUNING.far_side + np.clip(rise / room, 0.0, 1.0)
-        chosen = np.where(is_inside, worth, -1.0).argmax(axis=1)
-        return np.where(is_inside.any(axis=1), chosen, -1)
+        room = np.maximum(self.limit - power.sum(axis=1), TUNING.least_room)
+        share = (cuts.far_power[:, None] - power.T[cuts.feature]) / room
+        worth = cuts.weight @ boxes.spread.T
+        worth *= TUNING.far_side + np.clip(share, 0.0, 1.0)
+        chosen = np.where(is_inside, worth, -1.0).argmax(axis=0)
+        return np.where(is_inside.any(axis=0), chosen, -1)
 
     def _note_stuck(self, boxes: Boxes) -> None:
         """Note boxes that can't be split although they may hold other rows than their corner."""
@@ -423,6 +458,10 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     Bound
         The cost below which there is no answer. It is the limit if the search is complete.
     """
+    if not np.isfinite(branching.limit):
+        yield from _ask_near_rows(branching)
+        if branching.work.only_if_near and not np.isfinite(branching.limit):
+            return Bound(0.0, is_complete=False, is_stuck=False)
     pool = Pool(branching.start())
     while len(pool) and not branching.work.is_over:
         batch = pool.pop(TUNING.batch)
@@ -438,6 +477,17 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     cost = min(open_cost, branching.stuck_cost, branching.limit)
     is_stuck = branching.stuck_cost < branching.limit
     return Bound(cost, open_cost >= branching.limit and not is_stuck, is_stuck)
+
+
+def _ask_near_rows(branching: Branching) -> Generator[Array, Mask, None]:
+    """Ask for the cheapest rows that are easily found, and lower the limit to their cost."""
+    problem = branching.problem
+    corner = near_corners(problem)[: TUNING.asked_first]
+    if not len(corner):
+        return
+    is_hit = yield problem.rows(corner)
+    cost = problem.costs.total(corner[is_hit] + problem.offset)
+    branching.limit = float(cost.min(initial=np.inf)) * (1.0 - TUNING.same_cost)
 
 
 def _ask_candidates(branching: Branching, batch: Boxes) -> Generator[Array, Mask, Boxes]:
@@ -514,14 +564,14 @@ class _ExtremeBranching(Branching):
         self.best = -self.side * np.inf
         self.row = self.problem.region.query
 
-    def _mark_candidates(self, boxes: Boxes, corner: Indices, is_new: Mask) -> None:
+    def _mark_candidates(self, boxes: Boxes, corner: Indices) -> None:
         """Order boxes by their bounds, and note the most extreme corner."""
         problem = self.problem
         lower, upper = problem.scores(*problem.bounds(boxes.mask))
         boxes.key = np.asarray(-self.side * (upper if self.side > 0 else lower))
         score = problem.corner_scores(corner)
         is_better = self.side * score > self.side * self.best
-        better = np.flatnonzero(is_better & is_new)
+        better = np.flatnonzero(is_better & boxes.is_new)
         if len(better) and problem.region.rules:
             better = better[problem.region.contains(problem.rows(corner[better]))]
         if not len(better):

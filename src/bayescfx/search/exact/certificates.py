@@ -199,14 +199,7 @@ class _Recorder(Branching):
         """Return splits and reasons in depth-first order."""
         problem = self.problem
         root = _Node()
-        start = Boxes(
-            low=np.zeros((1, len(problem.sizes)), dtype=np.intp),
-            high=(problem.sizes - 1)[None].copy(),
-            mask=problem.root[None].copy(),
-            cost=np.zeros(1),
-            key=np.zeros(1),
-            is_candidate=np.zeros(1, dtype=np.bool_),
-        )
+        start = self.whole()
         self._tighten(start)
         waiting = [(root, self.bounds.question.start(), start)]
         while waiting:
@@ -228,15 +221,13 @@ class _Recorder(Branching):
             return []
         parts = zip(*(boxes.parts() for _, _, boxes in batch), strict=True)
         boxes = Boxes(*(np.concatenate(part) for part in parts))
-        smallest, largest = self.problem.bounds(boxes.mask)
-        with np.errstate(invalid="ignore"):  # empty trees are closed by the check
-            spread = np.nan_to_num(largest - smallest, posinf=0.0, neginf=0.0)
-        chosen = self._choose_cuts(boxes, spread)
+        is_used = np.zeros(boxes.low.shape, dtype=np.bool_)
+        chosen = self._choose_cuts(boxes, is_used)
         if (chosen < 0).any():
             place = int(np.flatnonzero(chosen < 0)[0])
             text = self.bounds.question.describe(batch[place][1])
             raise NoProof(f"no reason excludes the rows with {text}")
-        children = self._halve(boxes, chosen)
+        children, _ = self._halve(boxes, chosen, is_used)
         self._tighten(children)
         found = []
         for i, (node, box, _) in enumerate(batch):
@@ -251,29 +242,18 @@ class _Recorder(Branching):
             found += [(node.parts[0], first, low), (node.parts[1], second, high)]
         return found
 
-    def _halve(self, boxes: Boxes, chosen: Indices) -> Boxes:
-        """Return the lower halves of boxes, and then the upper ones."""
-        problem = self.problem
-        feature = problem.cuts.feature[chosen]
-        cut = problem.cuts.cell[chosen]
-        each = np.arange(len(boxes))
-        children = boxes.take(np.concatenate([each, each]))
-        children.high[each, feature] = cut
-        children.low[len(each) + each, feature] = cut + 1
-        at = problem.offset[feature] + cut
-        children.mask[: len(each)] &= problem.upper[at]
-        children.mask[len(each) :] &= problem.lower[at + 1]
-        return children
-
     def _tighten(self, boxes: Boxes) -> None:
         """Leave out cells and leaves that can't matter, in place."""
         problem = self.problem
         self.work.done += boxes.mask.size
         self._pin(boxes)
+        boxes.is_new[:] = True
         self._narrow(boxes, problem.corner(boxes.low, boxes.high))
         low, high = problem.bounds(boxes.mask)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # empty trees are closed by the check
             problem.drop_leaves(boxes.mask, low, high)
+            spread = np.nan_to_num(high - low, posinf=0.0, neginf=0.0)
+        boxes.spread = spread.astype(np.float32)
 
     def _split_code(self, feature: int, cut: int) -> tuple[int, float, bool]:
         """Return feature and code of a cut, and whether codes fall from cell to cell."""

@@ -225,7 +225,7 @@ def restrict(problem: BoxProblem, places: Indices) -> BoxProblem:
     small.cuts = Cuts(
         feature=np.searchsorted(places, problem.cuts.feature[is_kept]),
         cell=problem.cuts.cell[is_kept],
-        weight=problem.cuts.weight[trees][:, is_kept],
+        weight=problem.cuts.weight[is_kept][:, trees],
         far_power=problem.cuts.far_power[is_kept],
     )
     return small

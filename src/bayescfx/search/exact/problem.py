@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
@@ -69,15 +70,15 @@ class Cuts:
         The feature, by its place among those of the problem.
     cell : array of int of shape (cuts,)
         The last cell before the cut.
-    weight : array of shape (t, cuts)
-        How much each cut matters to each tree.
+    weight : sparse array of shape (cuts, t)
+        How much each cut matters to each tree, in 32 bits.
     far_power : array of shape (cuts,)
         What the nearest cell beyond the cut costs, seen from the query.
     """
 
     feature: Indices
     cell: Indices
-    weight: Array
+    weight: csr_array
     far_power: Array
 
 
@@ -215,7 +216,7 @@ class BoxProblem:
         at = self.offset[feature] + cell
         is_above = cell >= self.home[feature]
         far_power = self.costs.power[at + is_above]
-        return Cuts(feature, cell, np.hstack(weights), far_power)
+        return Cuts(feature, cell, csr_array(np.hstack(weights).T.astype(np.float32)), far_power)
 
     def _cut_weights(self, source: int | None, cells: LocalCells) -> Array:
         """Return how much the cuts of a feature matter to each tree, of shape (t, cuts)."""
@@ -241,6 +242,22 @@ class BoxProblem:
         X[:, self.features] = self.code[corner + self.offset]
         return self.region.complete(X)
 
+    def farthest_cell(self, end: Indices, room: Array, side: int) -> Indices:
+        """Return the last cells ``(n, k)`` from the query's towards `end` that cost at most `room`.
+
+        `side` is 1 for cells above the query's and -1 for cells below; costs rise on either side.
+        """
+        near = np.zeros(end.shape, dtype=np.intp)
+        far = np.maximum(side * (end - self.home), 0)
+        home = self.home + self.offset
+        for _ in range(int(far.max(initial=0)).bit_length()):
+            middle = (near + far + 1) // 2
+            is_within = self.costs.power[home + side * middle] <= room
+            near = np.where(is_within, middle, near)
+            far = np.where(is_within, far, middle - 1)
+            far = np.maximum(far, near)
+        return self.home + side * near
+
     # ── bounds on the score ──
 
     def bounds(self, mask: Words) -> tuple[Array, Array]:
@@ -250,6 +267,13 @@ class BoxProblem:
             low = np.minimum.reduceat(low, self.tree_start, axis=1)
             high = np.maximum.reduceat(high, self.tree_start, axis=1)
         return low, high
+
+    def has_leaves(self, mask: Words) -> Mask:
+        """Return which boxes ``(n,)`` have a leaf of every tree."""
+        is_used = mask != 0
+        if len(self.tree_start) < mask.shape[1]:
+            is_used = np.logical_or.reduceat(is_used, self.tree_start, axis=1)
+        return np.asarray(is_used.all(axis=1))
 
     def scores(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return bounds ``(n,)`` on the score from bounds on the summands ``(n, t)``.
