@@ -82,12 +82,24 @@ class Tests:
         """Return the outcome of each test for rows of numbers ``(n, m)``; shape (n, s)."""
         tested = numbers[:, self.input]
         passed = tested <= self.limit
-        for test, levels in self.levels.items():
-            passed[:, test] = np.isin(tested[:, test], list(levels))
+        if self.levels:
+            test = np.flatnonzero(self.is_of_levels)
+            passed[:, test] = self.pass_levels(test, tested[:, test])
         is_missing = np.isnan(tested)
         if is_missing.any():
             passed = np.where(is_missing, self.if_missing, passed)
         return passed
+
+    def take(self, chosen: Indices) -> Tests:
+        """Return some of the tests."""
+        levels = {k: self.levels[t] for k, t in enumerate(chosen.tolist()) if t in self.levels}
+        return Tests(
+            self.input[chosen],
+            self.threshold[chosen],
+            self.is_strict[chosen],
+            self.if_missing[chosen],
+            levels,
+        )
 
     @cached_property
     def limit(self) -> Array:
@@ -97,7 +109,7 @@ class Tests:
         return np.where(self.is_strict, below, self.threshold)
 
     def pass_levels(self, test: Indices, numbers: Array) -> Mask:
-        """Return the outcomes ``(n,)`` of tests of levels ``(n,)``, each for one number."""
+        """Return the outcomes of tests of levels ``(n,)``, each for numbers ``(..., n)``."""
         known, row, members = self._level_table
         place = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
         return members[row[test], place] & (known[place] == numbers)

@@ -334,10 +334,10 @@ def _cells_of_query(
     all_cells = [table.cells[i] for i in sources if i is not None]
     for feature in sorted(set(ruled) - tested):
         nothing = np.empty(0, dtype=np.intp)
-        all_cells.append(Line(feature, None, np.empty(0), nothing, nothing, nothing > 0))
+        all_cells.append(Line(feature, np.empty(0), nothing, nothing, nothing > 0))
         sources.append(None)
     farthest = np.inf if region.cost.norm == 0 else limit
-    return local_cells(table.form, region, all_cells, farthest, ruled), sources
+    return local_cells(region, all_cells, farthest, ruled), sources
 
 
 def _fixed_mask(table: LeafTable, region: Region, i: int) -> Words:
@@ -346,7 +346,7 @@ def _fixed_mask(table: LeafTable, region: Region, i: int) -> Words:
     code = region.query[cells.feature]
     if np.isnan(code):
         return np.asarray(table.missing[i])
-    at = int(cells_of_codes(table.form, region, cells, np.array([code]))[0])
+    at = int(cells_of_codes(cells, np.array([code]))[0])
     return np.asarray(table.upper[i][at] & table.lower[i][at])
 
 
