@@ -11,12 +11,14 @@ import pandas as pd
 from bayescfx.arrays import Array, Indices, Mask, is_single
 from bayescfx.data.tables import Rows
 from bayescfx.deadline import time_limit
+from bayescfx.errors import OutOfTime
 from bayescfx.models.model import Model
 from bayescfx.models.readers.drawn_rows import DrawnRows, join_rows
 from bayescfx.models.readers.forms import Form, Inputs, TreeEnsemble
 from bayescfx.models.readers.sources import UnreadableModelError
 
 _MOST_ROWS = 128  # of each kind
+_ROWS_IN_TIME = 64  # scored in one call if there is a time limit
 _SINGLE_TOLERANCE = 1e-6  # of the spread of the outputs, for models that compute in float32
 _DOUBLE_TOLERANCE = 1e-9  # for models that compute in float64
 _MOST_SHUFFLES = 24  # to find out which columns a number depends on
@@ -85,7 +87,7 @@ def _accepted_one_by_one(
 ) -> tuple[DrawnRows, Array]:
     """Return the batches that the model accepts, the first one at least, with their outputs."""
     accepted = [batches[0]]
-    outputs = [model.scores(batches[0].table(like))]
+    outputs = [_scores_in_time(model, batches[0].table(like))]
     for batch in batches[1:]:
         found = _scores(model, batch.table(like))
         if found is not None:
@@ -96,11 +98,23 @@ def _accepted_one_by_one(
 
 def _scores(model: Model, rows: Rows) -> Array | None:
     """Return the outputs of rows ``(n,)``, or None if the model refuses some of them."""
-    time_limit.get().check()
     try:
-        return model.scores(rows)
+        return _scores_in_time(model, rows)
+    except OutOfTime:
+        raise
     except Exception:  # about values that it was not trained on
         return None
+
+
+def _scores_in_time(model: Model, rows: Rows) -> Array:
+    """Return the outputs of rows ``(n,)``; with a time limit, a few rows at a time."""
+    deadline = time_limit.get()
+    n_at_once = _ROWS_IN_TIME if np.isfinite(deadline.at) else max(len(rows), 1)
+    outputs = []
+    for start in range(0, len(rows), n_at_once):
+        deadline.check()
+        outputs.append(model.scores(rows[start : start + n_at_once]))
+    return np.concatenate(outputs)
 
 
 def check_inputs(inputs: Inputs, rows: Rows) -> None:

@@ -83,7 +83,8 @@ def join_rows(parts: Sequence[DrawnRows]) -> DrawnRows:
         if isinstance(first.dtype, np.dtype):
             cells.append(np.concatenate(columns))
         else:
-            cells.append(type(first)._concat_same_type(columns))
+            series = [pd.Series(column) for column in columns]
+            cells.append(pd.concat(series, ignore_index=True).array)
     return replace(parts[0], cells=cells)
 
 

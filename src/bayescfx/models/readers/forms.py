@@ -112,7 +112,7 @@ class Tests:
         """Return the outcomes of tests of levels ``(n,)``, each for numbers ``(..., n)``."""
         known, row, members = self._level_table
         place = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-        return members[row[test], place] & (known[place] == numbers)
+        return np.asarray(members[row[test], place] & (known[place] == numbers))
 
     @cached_property
     def is_of_levels(self) -> Mask:

@@ -187,7 +187,8 @@ def _distinct_tests(nodes: Tree) -> tuple[Tests, Indices]:
     for node, levels in nodes.levels.items():
         set_of[node] = sets.setdefault(levels, len(sets))
     threshold = np.where(set_of >= 0, 0.0, nodes.threshold) + 0.0  # a zero has no sign
-    columns = [nodes.input, threshold, nodes.is_strict, nodes.if_missing, set_of]
+    is_strict = np.broadcast_to(nodes.is_strict, len(nodes.input))
+    columns: list[Any] = [nodes.input, threshold, is_strict, nodes.if_missing, set_of]
     inner = np.flatnonzero(nodes.input != LEAF)
     first, place = _distinct_rows([column[inner] for column in columns])
     chosen = inner[first]
@@ -195,7 +196,7 @@ def _distinct_tests(nodes: Tree) -> tuple[Tests, Indices]:
     tests = Tests(
         input=nodes.input[chosen],
         threshold=threshold[chosen],
-        is_strict=np.asarray(nodes.is_strict)[chosen],
+        is_strict=is_strict[chosen],
         if_missing=nodes.if_missing[chosen],
         levels={t: known[int(k)] for t, k in enumerate(set_of[chosen].tolist()) if k >= 0},
     )

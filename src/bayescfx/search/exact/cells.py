@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -130,8 +131,8 @@ def cut_features(form: Form, tests: Tests, region: Region) -> list[FeatureCells]
     on_line = [j for j in features if _is_line(form, tests, region, np.flatnonzero(tested == j))]
     lines = _cut_lines(form, tests, region, tested, on_line)
     listed = _list_codes(form, tests, region, tested, sorted(set(features) - set(on_line)))
-    found: dict[int, FeatureCells] = {cells.feature: cells for cells in [*lines, *listed]}
-    return [found[feature] for feature in features]
+    found: list[FeatureCells] = [*lines, *listed]
+    return sorted(found, key=attrgetter("feature"))
 
 
 def _is_line(form: Form, tests: Tests, region: Region, own: Indices) -> bool:
@@ -223,7 +224,7 @@ class LocalCells:
     feature : int
         Position of the feature.
     cell : array of int of shape (c,)
-        The number of each cell in the table of the model.
+        The number of each cell in the table of the model; of merged cells, that of one of them.
     code : array of shape (c,)
         The allowed code nearest to the query in each cell.
     lowest, highest : array of shape (c,)
@@ -233,6 +234,8 @@ class LocalCells:
     is_line : bool
         Whether cells are in order, so that costs rise on either side of `home`. Otherwise `home`
         is 0 and costs rise from cell to cell.
+    first_cell, last_cell : array of int of shape (c,), optional
+        The lowest and highest number of the cells that were merged to one.
     """
 
     feature: int
@@ -242,6 +245,36 @@ class LocalCells:
     highest: Array
     home: int
     is_line: bool
+    first_cell: Indices | None = None
+    last_cell: Indices | None = None
+
+    @property
+    def first(self) -> Indices:
+        """The lowest number ``(c,)`` of merged cells."""
+        return self.cell if self.first_cell is None else self.first_cell
+
+    @property
+    def last(self) -> Indices:
+        """The highest number ``(c,)`` of merged cells."""
+        return self.cell if self.last_cell is None else self.last_cell
+
+    def merge(self, starts: Indices) -> LocalCells:
+        """Return cells on a line, those from each start ``(m,)`` up to the next one as one."""
+        ends = np.append(starts[1:], len(self.cell)) - 1
+        home = int(np.searchsorted(starts, self.home, side="right")) - 1
+        nearest = np.where(np.arange(len(starts)) > home, starts, ends)
+        nearest[home] = self.home
+        return LocalCells(
+            feature=self.feature,
+            cell=self.cell[nearest],
+            code=self.code[nearest],
+            lowest=self.lowest[starts],
+            highest=self.highest[ends],
+            home=home,
+            is_line=True,
+            first_cell=self.first[starts],
+            last_cell=self.last[ends],
+        )
 
 
 def local_cells(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import time_limit
 from bayescfx.models.readers.forms import TreeEnsemble
-from bayescfx.search.exact.cells import FeatureCells, Line, Listing, cut_features
+from bayescfx.search.exact.cells import FeatureCells, Line, Listing, cells_of_codes, cut_features
 from bayescfx.space.region import Region
 
 Words = NDArray[np.uint64]
@@ -75,6 +75,30 @@ class LeafTable:
     test_rank: Indices
     test_share: Array
 
+    def raw(self, X: Array) -> Array:
+        """Return the sums ``(n, groups)`` of codes ``(n, d)``, by the cells that they are in."""
+        sums = np.empty((len(X), len(self.form.base)))
+        group = np.repeat(self.group, self.leaf_counts)
+        for row, codes in enumerate(X):
+            is_met = self._is_met(codes)
+            sums[row] = np.bincount(group[is_met], self.leaf_value[is_met], minlength=sums.shape[1])
+        return sums + self.form.base
+
+    def _is_met(self, codes: Array) -> Mask:
+        """Return which leaves ``(l,)`` the codes ``(d,)`` of one row lead to."""
+        is_met = np.ones(len(self.bit), dtype=np.bool_)
+        for i, each in enumerate(self.cells):
+            code = codes[each.feature]
+            if np.isnan(code):
+                is_met &= self.missing[:, i]
+                continue
+            at = int(cells_of_codes(each, np.array([code]))[0])
+            if i in self.listed:
+                is_met &= self.listed[i][:, at]
+            else:
+                is_met &= (self.first[:, i] <= at) & (self.last[:, i] >= at)
+        return is_met
+
 
 @dataclass(frozen=True, eq=False)
 class _NodeBounds:
@@ -125,7 +149,7 @@ def make_leaf_table(form: TreeEnsemble, region: Region) -> LeafTable:
         test_tree=nodes.tree[inner],
         test_place=places.feature[test],
         test_rank=places.rank[test],
-        test_share=0.5 ** nodes.depth[inner],
+        test_share=np.ldexp(1.0, -nodes.depth[inner]),
     )
 
 

@@ -15,7 +15,14 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.cells import Line, LocalCells, local_cells
 from bayescfx.search.exact.leaves import BITS, LeafTable, Words
-from bayescfx.search.exact.query_leaves import cut_weights, reach_leaves
+from bayescfx.search.exact.query_leaves import (
+    QueryLeaves,
+    cut_weights,
+    find_reached,
+    merge_cells,
+    nearest_cells,
+    pack_leaves,
+)
 from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
@@ -97,6 +104,9 @@ class BoxProblem:
         By how much scores may differ from the model's through rounding.
     limit : float
         The cost below which rows are wanted.
+    keep_costly : bool
+        Whether leaves are kept all of whose rows cost more than the limit or change too many
+        features. The check of a certificate does not know that they can be left out.
 
     Attributes
     ----------
@@ -123,11 +133,32 @@ class BoxProblem:
         accepted: Intervals,
         slack: float = 0.0,
         limit: float = np.inf,
+        *,
+        keep_costly: bool = False,
     ) -> None:
         self.table = table
         self.region = region
         ruled = features_of_rules(region)
         self.cells, sources = _cells_of_query(table, region, limit, ruled)
+        is_reached = find_reached(table, region, self.cells, sources)
+        if not keep_costly:
+            self._set_cells()
+            self._drop_costly(is_reached, sources, limit)
+        leaves = np.flatnonzero(is_reached)
+        for k, cells in enumerate(self.cells):
+            if cells.feature not in ruled:
+                self.cells[k] = merge_cells(table, leaves, sources[k], cells)
+        self._set_cells()
+        self.is_ruled = np.isin(self.features, list(ruled))
+        self._set_leaves(pack_leaves(table, is_reached, self.cells, sources))
+        self.cuts = self._make_cuts(sources)
+        margin = slack + ROUNDING * float(np.abs(table.leaf_value).sum())
+        self.accepted = [(low - margin, high + margin) for low, high in accepted]
+
+    # ── tables of this query ──
+
+    def _set_cells(self) -> None:
+        """Set up the arrays over all cells."""
         self.features = np.array([cells.feature for cells in self.cells], dtype=np.intp)
         self.sizes = np.array([len(cells.cell) for cells in self.cells], dtype=np.intp)
         self.offset = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)[:-1]
@@ -136,18 +167,21 @@ class BoxProblem:
         self.code = _joined([cells.code for cells in self.cells])
         self.lowest = _joined([cells.lowest for cells in self.cells])
         self.highest = _joined([cells.highest for cells in self.cells])
-        self.is_ruled = np.isin(self.features, list(ruled))
         self.costs = self._make_costs()
-        self._make_tables(sources)
-        self.cuts = self._make_cuts(sources)
-        margin = slack + ROUNDING * float(np.abs(table.leaf_value).sum())
-        self.accepted = [(low - margin, high + margin) for low, high in accepted]
 
-    # ── tables of this query ──
+    def _drop_costly(self, is_reached: Mask, sources: list[int | None], limit: float) -> None:
+        """Drop leaves ``(l,)`` whose nearest row costs too much or changes too much, in place."""
+        if not np.isfinite(limit) and self.region.max_changes is None:
+            return
+        leaves = np.flatnonzero(is_reached)
+        nearest = nearest_cells(self.table, leaves, self.cells, sources)
+        is_useful = self.costs.total(nearest + self.offset) <= limit
+        if self.region.max_changes is not None:
+            is_useful &= (nearest != self.home).sum(axis=1) <= self.region.max_changes
+        is_reached[leaves[~is_useful]] = False
 
-    def _make_tables(self, sources: list[int | None]) -> None:
+    def _set_leaves(self, leaves: QueryLeaves) -> None:
         """Set up the words of the leaves that the query can reach."""
-        leaves = reach_leaves(self.table, self.region, self.cells, sources)
         self.base = leaves.base
         self.root = leaves.root
         self.flat_values = leaves.flat_values

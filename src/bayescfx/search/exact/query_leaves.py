@@ -53,13 +53,13 @@ class QueryLeaves:
     base: Array
 
 
-def reach_leaves(
+def find_reached(
     table: LeafTable,
     region: Region,
     cells: Sequence[LocalCells],
     sources: Sequence[int | None],
-) -> QueryLeaves:
-    """Return the leaves that a query can reach.
+) -> Mask:
+    """Return which leaves ``(l,)`` have cells that the query can reach.
 
     Parameters
     ----------
@@ -68,36 +68,6 @@ def reach_leaves(
     sources : sequence of int or None
         Their places in the table; None for features that the model does not test.
     """
-    is_reached = _reached_leaves(table, region, cells, sources)
-    base, is_constant = _constant_trees(table, is_reached)
-    tree_of_leaf = np.repeat(np.arange(len(table.group)), table.leaf_counts)
-    leaves = np.flatnonzero(is_reached & ~is_constant[tree_of_leaf])
-    words, word = np.unique(table.bit[leaves] // BITS, return_inverse=True)
-    bits = np.zeros((1, len(words) * BITS), dtype=np.bool_)
-    bits[0, word * BITS + table.bit[leaves] % BITS] = True
-    root = pack(bits)[0]
-    upper, lower = _range_tables(_Part(table, leaves, word, root), cells, sources)
-    tree_of_word = np.searchsorted(table.tree_start, words, side="right") - 1
-    trees, tree_start = np.unique(tree_of_word, return_index=True)
-    return QueryLeaves(
-        root=root,
-        upper=upper,
-        lower=lower,
-        flat_values=table.values[words].ravel(),
-        trees=trees,
-        tree_start=tree_start,
-        tree_of_word=np.searchsorted(trees, tree_of_word),
-        base=base,
-    )
-
-
-def _reached_leaves(
-    table: LeafTable,
-    region: Region,
-    cells: Sequence[LocalCells],
-    sources: Sequence[int | None],
-) -> Mask:
-    """Return which leaves ``(l,)`` have cells that the query can reach."""
     is_reached = np.ones(len(table.bit), dtype=np.bool_)
     moving = {source: own.cell for source, own in zip(sources, cells, strict=True)}
     for i, each in enumerate(table.cells):
@@ -116,6 +86,85 @@ def _reached_leaves(
     return is_reached
 
 
+def nearest_cells(
+    table: LeafTable,
+    leaves: Indices,
+    cells: Sequence[LocalCells],
+    sources: Sequence[int | None],
+) -> Indices:
+    """Return the cell ``(l, k)`` of each feature that is nearest to the query in each leaf.
+
+    Cells are counted from the first one of their feature. Leaves must be reached.
+    """
+    nearest = np.empty((len(leaves), len(cells)), dtype=np.intp)
+    for k, (own, source) in enumerate(zip(cells, sources, strict=True)):
+        if source is None:
+            nearest[:, k] = own.home
+        elif own.is_line:
+            first, last = _rows_of_leaves(table, leaves, source, own)
+            nearest[:, k] = np.clip(own.home, first, last)
+        else:
+            nearest[:, k] = table.listed[source][leaves][:, own.cell].argmax(axis=1)
+    return nearest
+
+
+def merge_cells(
+    table: LeafTable, leaves: Indices, source: int | None, cells: LocalCells
+) -> LocalCells:
+    """Return the cells of a feature on a line, those that no leaf tells apart as one."""
+    if source is None or not cells.is_line:
+        return cells
+    first, last = _rows_of_leaves(table, leaves, source, cells)
+    is_start = np.zeros(len(cells.cell) + 1, dtype=np.bool_)
+    is_start[0] = True
+    is_start[first] = True
+    is_start[last + 1] = True
+    return cells.merge(np.flatnonzero(is_start[:-1]))
+
+
+def _rows_of_leaves(
+    table: LeafTable, leaves: Indices, source: int, cells: LocalCells
+) -> tuple[Indices, Indices]:
+    """Return the first and the last of the query's cells ``(l,)`` that lead to each leaf."""
+    numbers = np.arange(table.cells[source].n_cells)
+    first = np.searchsorted(cells.last, numbers, side="left")
+    last = np.searchsorted(cells.first, numbers, side="right") - 1
+    return first[table.first[leaves, source]], last[table.last[leaves, source]]
+
+
+def pack_leaves(
+    table: LeafTable,
+    is_reached: Mask,
+    cells: Sequence[LocalCells],
+    sources: Sequence[int | None],
+) -> QueryLeaves:
+    """Return the leaves that a query reaches, as bits of words of their own."""
+    base, is_constant = _constant_trees(table, is_reached)
+    tree_of_leaf = np.repeat(np.arange(len(table.group)), table.leaf_counts)
+    leaves = np.flatnonzero(is_reached & ~is_constant[tree_of_leaf])
+    trees, first, counts = np.unique(tree_of_leaf[leaves], return_index=True, return_counts=True)
+    n_words = -(-counts // BITS)
+    tree_start = (np.cumsum(n_words) - n_words).astype(np.intp)
+    bit = np.arange(len(leaves)) + np.repeat(tree_start * BITS - first, counts)
+    n_bits = int(n_words.sum()) * BITS
+    is_leaf = np.zeros((1, n_bits), dtype=np.bool_)
+    is_leaf[0, bit] = True
+    root = pack(is_leaf)[0]
+    flat_values = np.full(n_bits, np.nan)
+    flat_values[bit] = table.leaf_value[leaves]
+    upper, lower = _range_tables(_Part(table, leaves, bit, root), cells, sources)
+    return QueryLeaves(
+        root=root,
+        upper=upper,
+        lower=lower,
+        flat_values=flat_values,
+        trees=trees,
+        tree_start=tree_start,
+        tree_of_word=np.repeat(np.arange(len(trees)), n_words),
+        base=base,
+    )
+
+
 def _constant_trees(table: LeafTable, is_reached: Mask) -> tuple[Array, Mask]:
     """Return the sums of the trees with one value left, and which trees these are ``(t,)``."""
     ends = np.cumsum(table.leaf_counts)
@@ -132,19 +181,19 @@ def _constant_trees(table: LeafTable, is_reached: Mask) -> tuple[Array, Mask]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Some leaves of a table, with the word that each is a bit of."""
+    """Some leaves of a table, with the bit of each."""
 
     table: LeafTable
     leaves: Indices  # (l,)
-    word: Indices  # (l,)
+    bit: Indices  # (l,)
     root: Words  # (words,)
 
     def set_bits(self, words: Words, rows: Indices, chosen: Indices | slice) -> None:
         """Set the bits of chosen leaves, each in its own row of `words`, in place."""
-        shift = (self.table.bit[self.leaves[chosen]] % BITS).astype(np.uint64)
-        at = rows * words.shape[1] + self.word[chosen]
+        bit = self.bit[chosen]
+        values = np.uint64(1) << (bit % BITS).astype(np.uint64)
         # No bit is set twice, so that a sum is an OR; its `at` is faster.
-        np.add.at(words.reshape(-1), at, np.uint64(1) << shift)
+        np.add.at(words.reshape(-1), rows * words.shape[1] + bit // BITS, values)
 
 
 def _range_tables(
@@ -168,21 +217,17 @@ def _range_tables(
             upper[rows] = part.root
             lower[rows] = part.root
         elif own.is_line:
-            _set_line(part, source, own.cell, upper[rows], lower[rows])
+            _set_line(part, source, own, upper[rows], lower[rows])
         else:
             _set_listing(part, source, own.cell, upper[rows], lower[rows])
     return upper, lower
 
 
-def _set_line(part: _Part, source: int, cell: Indices, upper: Words, lower: Words) -> None:
+def _set_line(part: _Part, source: int, own: LocalCells, upper: Words, lower: Words) -> None:
     """Set the leaves of the cells of a feature on a line, in place."""
-    table = part.table
-    n_cells = table.cells[source].n_cells
-    first_row = np.searchsorted(cell, np.arange(n_cells), side="left")
-    last_row = np.searchsorted(cell, np.arange(n_cells), side="right") - 1
-    everything = slice(None)
-    part.set_bits(upper, first_row[table.first[part.leaves, source]], everything)
-    part.set_bits(lower, last_row[table.last[part.leaves, source]], everything)
+    first, last = _rows_of_leaves(part.table, part.leaves, source, own)
+    part.set_bits(upper, first, slice(None))
+    part.set_bits(lower, last, slice(None))
     _accumulate(upper)
     _accumulate(lower[::-1])
 
@@ -222,7 +267,8 @@ def cut_weights(table: LeafTable, source: int | None, cells: LocalCells, trees: 
         weight += np.bincount(tree, share, minlength=len(trees))[:, None]
         return weight
     # Cells c and c + 1 of the model are separated by its cut c.
-    cut = np.searchsorted(cells.cell, table.test_rank[own], side="right") - 1
-    is_inside = (cut >= 0) & (cut < n_cuts)
+    rank = table.test_rank[own]
+    cut = np.clip(np.searchsorted(cells.last, rank, side="right") - 1, 0, n_cuts - 1)
+    is_inside = (cells.last[cut] <= rank) & (rank < cells.first[cut + 1])
     np.add.at(weight.reshape(-1), (tree * n_cuts + cut)[is_inside], share[is_inside])
     return weight
