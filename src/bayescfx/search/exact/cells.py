@@ -129,6 +129,7 @@ def cut_features(form: Form, tests: Tests, region: Region) -> list[FeatureCells]
     tested = feature_of[tests.input]
     features = np.unique(tested).tolist()
     on_line = [j for j in features if _is_line(form, tests, region, np.flatnonzero(tested == j))]
+    on_line = _without_disorder(form, tests, region, tested, on_line)
     lines = _cut_lines(form, tests, region, tested, on_line)
     listed = _list_codes(form, tests, region, tested, sorted(set(features) - set(on_line)))
     found: list[FeatureCells] = [*lines, *listed]
@@ -141,6 +142,38 @@ def _is_line(form: Form, tests: Tests, region: Region, own: Indices) -> bool:
     if region.categorical[feature] or region.cyclic[feature] or tests.is_of_levels[own].any():
         return False
     return bool((form.inputs.direction[tests.input[own]] != 0).all())
+
+
+def _without_disorder(
+    form: Form, tests: Tests, region: Region, tested: Indices, features: Sequence[int]
+) -> list[int]:
+    """Return features without those whose levels have another order than their numbers.
+
+    A number rises with the values of its column, but levels may be in any order.
+    """
+    with_levels = [j for j in features if region.axes[j].feature.has_levels]
+    if not with_levels:
+        return list(features)
+    codes = {feature: _all_codes(region, feature) for feature in with_levels}
+    numbers = _numbers_of_codes(form, region, codes)
+    disordered = set()
+    for feature in with_levels:
+        inputs = np.unique(tests.input[tested == feature])
+        own = numbers[: len(codes[feature])][:, inputs]
+        if (np.diff(own, axis=0) * form.inputs.direction[inputs] < 0.0).any():
+            disordered.add(feature)
+    return [feature for feature in features if feature not in disordered]
+
+
+def _numbers_of_codes(form: Form, region: Region, codes: dict[int, Array]) -> Array:
+    """Return the numbers ``(n, m)`` of rows, each with one listed code of every feature.
+
+    A number depends on one feature alone, so that a row serves all of them.
+    """
+    X = np.repeat(region.query[None], max(map(len, codes.values())), axis=0)
+    for feature, choices in codes.items():
+        X[: len(choices), feature] = choices
+    return form.inputs.compute(region.rows(X))
 
 
 def _cut_lines(
@@ -172,17 +205,11 @@ def _cut_lines(
 def _list_codes(
     form: Form, tests: Tests, region: Region, tested: Indices, features: Sequence[int]
 ) -> list[Listing]:
-    """Return the cells of features whose codes can be listed.
-
-    A number depends on one feature alone, so that each row serves one code of every feature.
-    """
+    """Return the cells of features whose codes can be listed."""
     if not features:
         return []
     codes = {feature: _all_codes(region, feature) for feature in features}
-    X = np.repeat(region.query[None], max(map(len, codes.values())), axis=0)
-    for feature, choices in codes.items():
-        X[: len(choices), feature] = choices
-    numbers = form.inputs.compute(region.rows(X))
+    numbers = _numbers_of_codes(form, region, codes)
     found = []
     for feature, choices in codes.items():
         own = np.flatnonzero(tested == feature)
