@@ -30,7 +30,7 @@ class Counting(StandardScaler):  # type: ignore[misc]
         return super().transform(X, copy=copy)
 
 
-class CountingBooster(LGBMRegressor):  # type: ignore[misc]
+class CountingBooster(LGBMRegressor):
     """A booster that counts its calls."""
 
     n_calls = 0
