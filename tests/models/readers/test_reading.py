@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
+from bayescfx.deadline import Deadline, limited_to
+from bayescfx.errors import OutOfTime
 from bayescfx.models import as_model, probability
 from bayescfx.models.readers import TreeEnsemble, read_model
 from bayescfx.models.readers.registry import READERS
@@ -61,6 +64,34 @@ def test_a_comparison_at_a_threshold_is_found(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setitem(READERS, "sklearn.DecisionTreeRegressor", read_wrong)
     check_refused(model, table, "differ by")
+
+
+class Slow(DecisionTreeRegressor):  # type: ignore[misc]
+    """A tree that takes a while, and counts the rows that it gets."""
+
+    n_rows = 0
+
+    def predict(self, X: Any, check_input: bool = True) -> Any:
+        type(self).n_rows += len(X)
+        time.sleep(0.05)
+        return super().predict(X, check_input)
+
+
+def test_a_comparison_ends_at_the_time_limit() -> None:
+    table = numbers()
+    model = as_model(Slow(max_depth=3).fit(table, target(table)))
+    with limited_to(Deadline.after(0.04)), pytest.raises(OutOfTime):
+        read_model(model, table)
+    assert Slow.n_rows <= 64
+    assert read_model(model, table).form is not None
+
+
+def test_a_comparison_takes_few_rows_in_one_call() -> None:
+    table = numbers()
+    model = as_model(Slow(max_depth=3).fit(table, target(table)))
+    Slow.n_rows = 0
+    read_model(model, table)
+    assert 400 < Slow.n_rows <= 512
 
 
 def test_models_without_a_reader_are_named() -> None:

@@ -153,7 +153,7 @@ def test_cells_of_scaled_numbers_are_found_across_zero() -> None:
     space = cfx.Space.from_data(table, dict.fromkeys("ab", "real"))
     form: Any = read_model(as_model(model, space.schema), table).form
     region = space.around(table.iloc[0])
-    for cells in local_cells(form, region, make_leaf_table(form, region).cells):
+    for cells in local_cells(region, make_leaf_table(form, region).cells):
         X = np.repeat(region.query[None], len(cells.code), axis=0)
         X[:, cells.feature] = cells.code
         numbers = form.inputs.compute(region.rows(X))[:, cells.feature]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Indices
 from bayescfx.models.readers.forms import Form, LinkName
 from bayescfx.models.readers.sources import Columns, Task, UnreadableModelError, refuse_labels
 from bayescfx.models.readers.tree_parts import LEAF, Tree, TreeSums
@@ -73,6 +74,18 @@ class _Growth:
         self.right[node] = right
         return node
 
+    def add_search(self, place: int, thresholds: Array, values: Array) -> int:
+        """Return the root of new nodes that look up values ``(m,)`` between thresholds."""
+        order, left, right = _balanced(len(values))
+        start = len(self.input)
+        n_inner = len(order)
+        self.input.extend([place] * n_inner + [LEAF] * len(values))
+        self.threshold.extend(thresholds[order].tolist() + [0.0] * len(values))
+        self.left.extend((left + start).tolist() + [LEAF] * len(values))
+        self.right.extend((right + start).tolist() + [LEAF] * len(values))
+        self.value.extend([0.0] * n_inner + values.tolist())
+        return start
+
     def tree(self) -> Tree:
         """Return the tree."""
         inputs = np.array(self.input, dtype=np.intp)
@@ -87,6 +100,37 @@ class _Growth:
             is_strict=True,
             levels=self.levels,
         )
+
+
+@cache
+def _balanced(n_leaves: int) -> tuple[Indices, Indices, Indices]:
+    """Return a balanced tree: the threshold and the two children of each inner node.
+
+    Inner nodes come first, the root before the others; then the leaves, from left to right.
+    """
+    order: list[int] = []
+    left: list[int] = []
+    right: list[int] = []
+
+    def grow(first: int, last: int) -> int:
+        """Return the node above the leaves from `first` to `last`."""
+        if first == last:
+            return n_leaves - 1 + first
+        middle = (first + last) // 2
+        node = len(order)
+        order.append(middle)
+        left.append(0)
+        right.append(0)
+        left[node] = grow(first, middle)
+        right[node] = grow(middle + 1, last)
+        return node
+
+    grow(0, n_leaves - 1)
+    return (
+        np.array(order, dtype=np.intp),
+        np.array(left, dtype=np.intp),
+        np.array(right, dtype=np.intp),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +237,19 @@ def _grow(growth: _Growth, table: Array, axes: list[_Axis]) -> int:
     axis, *others = axes
     node = growth.add(axis.place, -np.inf)  # only missing numbers go left
     missing = _grow(growth, table[0], others)
+    if axis.cuts is not None and not others:
+        return growth.link(node, missing, _grow_search(growth, table, axis, axis.cuts))
     if axis.cuts is None:
         return growth.link(node, missing, _grow_levels(growth, table, axes, sorted(axis.bins)))
     return growth.link(node, missing, _grow_cuts(growth, table, axes, (1, len(axis.cuts) + 1)))
+
+
+def _grow_search(growth: _Growth, scores: Array, axis: _Axis, cuts: Array) -> int:
+    """Return the node that looks up the scores of the bins of numbers; `scores` has one axis."""
+    bins = scores[1 : len(cuts) + 2]
+    changes = np.flatnonzero(bins[1:] != bins[:-1])
+    values = bins[np.append(0, changes + 1)]
+    return growth.add_search(axis.place, cuts[changes], values)
 
 
 def _grow_cuts(growth: _Growth, table: Array, axes: list[_Axis], bins: tuple[int, int]) -> int:

@@ -211,8 +211,7 @@ def _oblivious_tree(saved: dict[str, Any], features: _Features) -> tuple[Tree, A
     values = np.concatenate([np.zeros((n_leaves - 1, leaf_values.shape[1])), leaf_values[leaf]])
     nodes = np.arange(n_leaves - 1)
     level_of = np.repeat(np.arange(depth), 2 ** np.arange(depth))
-    node_splits = [splits[k] for k in level_of]
-    return _tree(node_splits, 2 * nodes + 1, 2 * nodes + 2, n_leaves), values
+    return _tree(splits, level_of, (2 * nodes + 1, 2 * nodes + 2), n_leaves), values
 
 
 def _other_tree(saved: dict[str, Any], features: _Features) -> tuple[Tree, Array]:
@@ -224,7 +223,7 @@ def _other_tree(saved: dict[str, Any], features: _Features) -> tuple[Tree, Array
     splits = [_split(node["split"], features) for node in inner]
     leaf_values = np.array([np.atleast_1d(node["value"]) for node in leaves], dtype=np.float64)
     values = np.concatenate([np.zeros((len(inner), leaf_values.shape[1])), leaf_values])
-    return _tree(splits, left, right, len(leaves)), values
+    return _tree(splits, np.arange(len(splits)), (left, right), len(leaves)), values
 
 
 def _nodes_of(saved: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -242,20 +241,38 @@ def _nodes_of(saved: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[st
     return inner, leaves
 
 
-def _tree(splits: list[_Split], left: Indices, right: Indices, n_leaves: int) -> Tree:
-    """Return a tree from the splits of its inner nodes, which come before its leaves."""
+def _tree(
+    splits: list[_Split], split_of: Indices, children: tuple[Indices, Indices], n_leaves: int
+) -> Tree:
+    """Return a tree from the splits of its inner nodes, which come before its leaves.
+
+    Parameters
+    ----------
+    splits : list of _Split
+        The splits.
+    split_of : array of int of shape (n,)
+        The split of each inner node.
+    children : tuple of two arrays of int of shape (n,)
+        The left and the right child of each inner node.
+    n_leaves : int
+        The number of leaves.
+    """
+    left, right = children
     leaves = np.full(n_leaves, LEAF, dtype=np.intp)
-    is_level = np.array([split.level is not None for split in splits], dtype=bool)
-    levels = {
-        k: frozenset([split.level]) for k, split in enumerate(splits) if split.level is not None
-    }
-    if_missing = [split.sends_missing_left for split in splits]
+    column = np.array([split.column for split in splits], dtype=np.intp)[split_of]
+    border = np.array([split.border for split in splits])[split_of]
+    if_missing = np.array([split.sends_missing_left for split in splits], dtype=bool)[split_of]
+    is_level = np.array([split.level is not None for split in splits], dtype=bool)[split_of]
+    levels = {}
+    for node in np.flatnonzero(is_level).tolist():
+        level = splits[split_of[node]].level
+        levels[node] = frozenset([] if level is None else [level])
     return Tree(
-        np.concatenate([np.array([split.column for split in splits], dtype=np.intp), leaves]),
-        np.concatenate([np.array([split.border for split in splits]), np.zeros(n_leaves)]),
+        np.concatenate([column, leaves]),
+        np.concatenate([border, np.zeros(n_leaves)]),
         np.concatenate([np.where(is_level, right, left).astype(np.intp), leaves]),
         np.concatenate([np.where(is_level, left, right).astype(np.intp), leaves]),
-        np.zeros(len(splits) + n_leaves),
-        np.concatenate([np.array(if_missing, dtype=bool), leaves > 0]),
+        np.zeros(len(split_of) + n_leaves),
+        np.concatenate([if_missing, leaves > 0]),
         levels=levels,
     )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Mask, is_single
+from bayescfx.arrays import Array, Indices, Mask, is_single
 from bayescfx.data.tables import Rows
+from bayescfx.deadline import time_limit
+from bayescfx.errors import OutOfTime
 from bayescfx.models.model import Model
+from bayescfx.models.readers.drawn_rows import DrawnRows, join_rows
 from bayescfx.models.readers.forms import Form, Inputs, TreeEnsemble
 from bayescfx.models.readers.sources import UnreadableModelError
 
 _MOST_ROWS = 128  # of each kind
+_ROWS_IN_TIME = 64  # scored in one call if there is a time limit
 _SINGLE_TOLERANCE = 1e-6  # of the spread of the outputs, for models that compute in float32
 _DOUBLE_TOLERANCE = 1e-9  # for models that compute in float64
 _MOST_SHUFFLES = 24  # to find out which columns a number depends on
@@ -29,7 +33,8 @@ def largest_difference(form: Form, model: Model, rows: Rows) -> float:
     It is at least the usual rounding error of a sum with as many terms.
 
     They are compared on the rows given, on rows with shuffled columns, on values between and
-    beyond those of a column, and on values next to thresholds.
+    beyond those of a column, and on values next to thresholds: at most 512 rows. They are scored
+    in one call, unless the model refuses some of them.
 
     Parameters
     ----------
@@ -44,91 +49,133 @@ def largest_difference(form: Form, model: Model, rows: Rows) -> float:
     ------
     UnreadableModelError
         If the outputs differ by more than rounding.
+    OutOfTime
+        If the time limit has passed before all rows were compared.
     """
     rng = np.random.default_rng(_SEED)
-    given = rows[:_MOST_ROWS]
-    expected = [model.scores(given)]
-    computed = [form.predict(given)]
-    for batch in _other_rows(form, model, rows, rng):
-        outputs = _scores(model, batch)
-        if outputs is not None:
-            expected.append(outputs)
-            computed.append(form.predict(batch))
-    return _check_close(form, np.concatenate(expected), np.concatenate(computed))
+    sample = DrawnRows.of(rows).take(np.arange(min(len(rows), _MOST_ROWS)))
+    batches = [sample, *_other_rows(form, DrawnRows.of(rows), rng)]
+    compared = _accepted_rows(model, rows, batches)
+    if compared is None:
+        numeric = sample.numeric_places[:_MOST_SHUFFLES]
+        batches[-1:] = [_beyond(DrawnRows.of(rows), [place], rng) for place in numeric]
+        compared = _accepted_one_by_one(model, rows, batches)
+    accepted, expected = compared
+    return _check_close(form, expected, form.predict(accepted.table(rows)))
 
 
-def _other_rows(form: Form, model: Model, rows: Rows, rng: np.random.Generator) -> Iterator[Rows]:
-    """Yield batches of rows that are not among those given."""
-    yield _shuffled(rows, rng)
-    if isinstance(form, TreeEnsemble):
-        yield _near_thresholds(form, rows, rng)
-    numeric = [place for place in range(rows.shape[1]) if _is_numeric(_cells(rows, place))]
-    everywhere = _beyond(rows, numeric, rng)
-    yield everywhere
-    if _scores(model, everywhere) is None:  # numbers of some columns may stand for levels
-        for place in numeric[:_MOST_SHUFFLES]:
-            yield _beyond(rows, [place], rng)
+def _other_rows(form: Form, given: DrawnRows, rng: np.random.Generator) -> list[DrawnRows]:
+    """Return batches of rows that are not among those given; numbers beyond the data are last."""
+    batches = [_shuffled(given, rng)]
+    if isinstance(form, TreeEnsemble) and len(form.tests):
+        batches.append(_near_thresholds(form, given, rng))
+    batches.append(_beyond(given, given.numeric_places, rng))
+    return batches
+
+
+def _accepted_rows(
+    model: Model, like: Rows, batches: list[DrawnRows]
+) -> tuple[DrawnRows, Array] | None:
+    """Return all rows with their outputs; None if the model refuses some of them."""
+    all_rows = join_rows(batches)
+    outputs = _scores(model, all_rows.table(like))
+    return None if outputs is None else (all_rows, outputs)
+
+
+def _accepted_one_by_one(
+    model: Model, like: Rows, batches: list[DrawnRows]
+) -> tuple[DrawnRows, Array]:
+    """Return the batches that the model accepts, the first one at least, with their outputs."""
+    accepted = [batches[0]]
+    outputs = [_scores_in_time(model, batches[0].table(like))]
+    for batch in batches[1:]:
+        found = _scores(model, batch.table(like))
+        if found is not None:
+            accepted.append(batch)
+            outputs.append(found)
+    return join_rows(accepted), np.concatenate(outputs)
 
 
 def _scores(model: Model, rows: Rows) -> Array | None:
     """Return the outputs of rows ``(n,)``, or None if the model refuses some of them."""
     try:
-        return model.scores(rows)
+        return _scores_in_time(model, rows)
+    except OutOfTime:
+        raise
     except Exception:  # about values that it was not trained on
         return None
 
 
+def _scores_in_time(model: Model, rows: Rows) -> Array:
+    """Return the outputs of rows ``(n,)``; with a time limit, a few rows at a time."""
+    deadline = time_limit.get()
+    n_at_once = _ROWS_IN_TIME if np.isfinite(deadline.at) else max(len(rows), 1)
+    outputs = []
+    for start in range(0, len(rows), n_at_once):
+        deadline.check()
+        outputs.append(model.scores(rows[start : start + n_at_once]))
+    return np.concatenate(outputs)
+
+
 def check_inputs(inputs: Inputs, rows: Rows) -> None:
-    """Raise if a number changes with another column than its own, or in another direction."""
+    """Raise if a number changes with another column than its own, or in another direction.
+
+    All rows are computed in one call: those given, some with shuffled columns, and the values of
+    each column in rising order.
+    """
     rng = np.random.default_rng(_SEED)
-    given = rows[:_MOST_ROWS]
-    names = _names(rows)
-    before = inputs.compute(given)
-    own = np.array([names.index(name) for name in inputs.columns], dtype=np.intp)
-    singles = np.eye(len(names), dtype=bool)
-    halves = rng.random((_MOST_SHUFFLES, len(names))) < 0.5
-    for moved in singles if len(names) <= _MOST_SHUFFLES else halves:
-        after = inputs.compute(_with_shuffled(given, moved, rng))
-        is_same = (before == after) | (np.isnan(before) & np.isnan(after))
-        changed = np.flatnonzero(~is_same.all(axis=0) & ~moved[own])
-        if changed.size:
-            name = inputs.columns[changed[0]]
-            raise UnreadableModelError(f"a number computed from {name!r} changes with others too")
-    _check_directions(inputs, given)
+    given = DrawnRows.of(rows[:_MOST_ROWS])
+    n_columns = len(given.cells)
+    own = np.array([given.names.index(name) for name in inputs.columns], dtype=np.intp)
+    moved = np.eye(n_columns, dtype=np.bool_)
+    if n_columns > _MOST_SHUFFLES:
+        moved = rng.random((_MOST_SHUFFLES, n_columns)) < 0.5
+    directed = {int(own[k]) for k in np.flatnonzero(inputs.direction)}
+    order = _shuffled_orders(given.n_rows, moved, rng)
+    rising = np.repeat(np.arange(given.n_rows)[None, :, None], n_columns, axis=2)
+    for place in directed:
+        rising[0, :, place] = np.argsort(given.numbers(place), kind="stable")  # missing ones last
+    order = np.concatenate([order, rising])
+    changed_rows = given.take_each(order.reshape(-1, n_columns))
+    numbers = inputs.compute(changed_rows.table(rows)).reshape(*order.shape[:2], len(own))
+    _check_own_columns(inputs, numbers[0], numbers[1:-1], moved[:, own])
+    _check_directions(inputs, numbers[-1], given, rising[0][:, own])
 
 
-def _with_shuffled(rows: Rows, moved: Mask, rng: np.random.Generator) -> Rows:
-    """Return rows in which the cells of some columns have changed places."""
-    columns = [_cells(rows, place) for place in range(len(moved))]
-    for place in np.flatnonzero(moved).tolist():
-        order = rng.permutation(len(rows))
-        columns[place] = columns[place].iloc[order].set_axis(columns[place].index)
-    return _table(rows, columns)
+def _shuffled_orders(n_rows: int, moved: Mask, rng: np.random.Generator) -> Indices:
+    """Return the order of the cells of each column: ``(1 + v, n_rows, columns)``.
+
+    The first is the order of the rows; each of the others shuffles the columns `moved` ``(v, c)``.
+    """
+    order = np.repeat(np.arange(n_rows)[None, :, None], 1 + len(moved), axis=0)
+    order = np.repeat(order, moved.shape[1], axis=2)
+    for variant, place in np.argwhere(moved).tolist():
+        order[1 + variant, :, place] = rng.permutation(n_rows)
+    return order
 
 
-def _check_directions(inputs: Inputs, rows: Rows) -> None:
-    """Raise if a number falls where it must rise, or the reverse."""
-    names = _names(rows)
-    directed = np.flatnonzero(inputs.direction).tolist()
-    columns = [_cells(rows, place) for place in range(len(names))]
-    for place in {names.index(inputs.columns[k]) for k in directed}:
-        columns[place] = _sorted_cells(columns[place])
-    numbers = inputs.compute(_table(rows, columns))
-    for k in directed:
-        is_present = columns[names.index(inputs.columns[k])].notna().to_numpy()
-        present = numbers[is_present & ~np.isnan(numbers[:, k]), k]
+def _check_own_columns(inputs: Inputs, before: Array, after: Array, moved: Mask) -> None:
+    """Raise if a number ``(n, m)`` changes ``(v, n, m)`` though its column has not ``(v, m)``."""
+    is_same = (before == after) | (np.isnan(before) & np.isnan(after))
+    changed = np.argwhere(~is_same.all(axis=1) & ~moved)
+    if len(changed):
+        name = inputs.columns[changed[0, 1]]
+        raise UnreadableModelError(f"a number computed from {name!r} changes with others too")
+
+
+def _check_directions(inputs: Inputs, numbers: Array, given: DrawnRows, order: Indices) -> None:
+    """Raise if a number falls where it must rise, or the reverse.
+
+    `numbers` and `order` ``(n, m)`` are those of each number's column in rising order.
+    """
+    for k in np.flatnonzero(inputs.direction).tolist():
+        values = given.numbers(given.names.index(inputs.columns[k]))[order[:, k]]
+        present = numbers[~np.isnan(values) & ~np.isnan(numbers[:, k]), k]
         steps = np.diff(present) * inputs.direction[k]
         if steps.size and steps.min() < -_MONOTONE_TOLERANCE * np.ptp(present):
             raise UnreadableModelError(
                 f"a number computed from {inputs.columns[k]!r} does not only rise or fall"
             )
-
-
-def _sorted_cells(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column of numbers in rising order, with the labels of before."""
-    values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-    order = np.argsort(values, kind="stable")  # missing cells are the last
-    return cells.iloc[order].set_axis(cells.index)
 
 
 def _check_close(form: Form, expected: Array, computed: Array) -> float:
@@ -156,89 +203,70 @@ def _summing_error(form: Form, outputs: Array, dtype: type) -> float:
     return float(4.0 * np.sqrt(n_terms + 1.0) * np.finfo(dtype).eps * largest)
 
 
-def _shuffled(rows: Rows, rng: np.random.Generator) -> Rows:
+def _shuffled(given: DrawnRows, rng: np.random.Generator) -> DrawnRows:
     """Return rows whose cells are drawn from each column on its own."""
-    size = min(max(len(rows), 32), _MOST_ROWS)
-    draws = rng.integers(len(rows), size=(size, rows.shape[1]))
-    columns = [_cells(rows, place).iloc[draws[:, place]] for place in range(rows.shape[1])]
-    return _table(rows, [column.reset_index(drop=True) for column in columns])
+    size = min(max(given.n_rows, 32), _MOST_ROWS)
+    return given.take_each(rng.integers(given.n_rows, size=(size, len(given.cells))))
 
 
-def _beyond(rows: Rows, places: list[int], rng: np.random.Generator) -> Rows:
+def _beyond(given: DrawnRows, places: list[int], rng: np.random.Generator) -> DrawnRows:
     """Return shuffled rows with new values in some columns, between and beyond those given."""
-    mixed = _shuffled(rows, rng)
-    columns = [_cells(mixed, place) for place in range(mixed.shape[1])]
+    mixed = _shuffled(given, rng)
+    cells = list(mixed.cells)
     for place in places:
-        cells = columns[place]
-        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        values = mixed.numbers(place)
         low = np.nanmin(values, initial=np.inf)
         high = np.nanmax(values, initial=-np.inf)
         anywhere = low + rng.uniform(-0.25, 1.25, len(values)) * (high - low)
         between = values + rng.uniform(size=len(values)) * (rng.permutation(values) - values)
         new = np.where(rng.random(len(values)) < 0.5, anywhere, between)
         is_new = np.isfinite(new) & (rng.random(len(values)) < 0.5)
-        columns[place] = _replaced(cells, is_new, new)
-    return _table(rows, columns)
+        cells[place] = _replaced(cells[place], np.flatnonzero(is_new), new[is_new])
+    return replace(mixed, cells=cells)
 
 
-def _near_thresholds(form: TreeEnsemble, rows: Rows, rng: np.random.Generator) -> Rows:
+def _near_thresholds(form: TreeEnsemble, given: DrawnRows, rng: np.random.Generator) -> DrawnRows:
     """Return shuffled rows in which one cell each is a threshold or a float step beside it."""
-    mixed = _shuffled(rows, rng)
-    columns = [_cells(mixed, place) for place in range(mixed.shape[1])]
-    names = _names(rows)
-    for row in range(len(mixed) if len(form.tests) else 0):
-        test = int(rng.integers(len(form.tests)))
-        place = names.index(form.inputs.columns[form.tests.input[test]])
-        cells = columns[place]
-        threshold = form.tests.threshold[test]
-        is_float = cells.dtype.kind == "f"
-        if test in form.tests.levels or not is_float or abs(threshold) > _MOST_THRESHOLD:
-            continue
-        new = np.full(len(cells), _beside(threshold)[rng.integers(5)])
-        columns[place] = _replaced(cells, np.arange(len(cells)) == row, new)
-    return _table(rows, columns)
+    mixed = _shuffled(given, rng)
+    cells = list(mixed.cells)
+    test = rng.integers(len(form.tests), size=mixed.n_rows)
+    choice = rng.integers(5, size=mixed.n_rows)
+    threshold = form.tests.threshold[test]
+    new = _beside(threshold)[choice, np.arange(mixed.n_rows)]
+    is_usable = ~form.tests.is_of_levels[test] & (np.abs(threshold) <= _MOST_THRESHOLD)
+    columns = [given.names.index(name) for name in form.inputs.columns]
+    tested = np.array(columns, dtype=np.intp)[form.tests.input[test]]
+    for place in np.unique(tested[is_usable]).tolist():
+        if cells[place].dtype.kind == "f":
+            own = np.flatnonzero(is_usable & (tested == place))
+            cells[place] = _replaced(cells[place], own, new[own])
+    return replace(mixed, cells=cells)
 
 
-def _beside(threshold: float) -> list[float]:
-    """Return a threshold, and the next numbers in double and in single precision."""
-    return [
-        threshold,
-        np.nextafter(threshold, np.inf),
-        np.nextafter(threshold, -np.inf),
-        float(np.nextafter(np.float32(threshold), np.float32(np.inf))),
-        float(np.nextafter(np.float32(threshold), np.float32(-np.inf))),
-    ]
+def _beside(threshold: Array) -> Array:
+    """Return thresholds ``(n,)`` and the next numbers in double and single precision, (5, n)."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = threshold.astype(np.float32)
+    return np.stack(
+        [
+            threshold,
+            np.nextafter(threshold, np.inf),
+            np.nextafter(threshold, -np.inf),
+            np.nextafter(single, np.float32(np.inf)).astype(np.float64),
+            np.nextafter(single, np.float32(-np.inf)).astype(np.float64),
+        ]
+    )
 
 
-def _names(rows: Rows) -> list[Any]:
-    """Return the names of columns, or their positions in an array."""
-    return list(rows.columns) if isinstance(rows, pd.DataFrame) else list(range(rows.shape[1]))
-
-
-def _cells(rows: Rows, place: int) -> pd.Series[Any]:
-    """Return a column by its position."""
-    return rows.iloc[:, place] if isinstance(rows, pd.DataFrame) else pd.Series(rows[:, place])
-
-
-def _is_numeric(cells: pd.Series[Any]) -> bool:
-    """Return whether a column holds numbers, booleans not counted."""
+def _replaced(cells: Any, places: Indices, new: Array) -> Any:
+    """Return the cells of a column with new values at some places, as its dtype can hold them."""
     dtype = cells.dtype
-    return bool(pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype))
-
-
-def _replaced(cells: pd.Series[Any], is_new: Any, new: Array) -> pd.Series[Any]:
-    """Return a column with some new values, as far as its dtype can hold them."""
-    if pd.api.types.is_integer_dtype(cells.dtype):
-        limits = np.iinfo(getattr(cells.dtype, "numpy_dtype", cells.dtype))
-        new = np.clip(np.rint(np.where(is_new, new, 0.0)), limits.min, limits.max)
-    typed = pd.Series(np.where(is_new, new, 0.0), index=cells.index).astype(cells.dtype)
-    return cells.where(~pd.Series(is_new, index=cells.index), typed)
-
-
-def _table(like: Rows, columns: list[pd.Series[Any]]) -> Rows:
-    """Return columns as rows of the same kind as others."""
-    if not isinstance(like, pd.DataFrame):
-        return np.stack([column.to_numpy() for column in columns], axis=1).astype(like.dtype)
-    frame = pd.concat(columns, axis=1)
-    frame.columns = like.columns
-    return frame
+    if pd.api.types.is_integer_dtype(dtype):
+        limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        new = np.clip(np.rint(new), limits.min, limits.max)
+    found = cells.copy()
+    with np.errstate(over="ignore"):
+        found[places] = (
+            pd.array(new).astype(dtype) if not isinstance(dtype, np.dtype) else new.astype(dtype)
+        )
+    return found

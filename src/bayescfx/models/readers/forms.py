@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -79,10 +81,57 @@ class Tests:
     def outcomes(self, numbers: Array) -> Mask:
         """Return the outcome of each test for rows of numbers ``(n, m)``; shape (n, s)."""
         tested = numbers[:, self.input]
-        passed = np.where(self.is_strict, tested < self.threshold, tested <= self.threshold)
-        for test, levels in self.levels.items():
-            passed[:, test] = np.isin(tested[:, test], list(levels))
-        return np.where(np.isnan(tested), self.if_missing, passed)
+        passed = tested <= self.limit
+        if self.levels:
+            test = np.flatnonzero(self.is_of_levels)
+            passed[:, test] = self.pass_levels(test, tested[:, test])
+        is_missing = np.isnan(tested)
+        if is_missing.any():
+            passed = np.where(is_missing, self.if_missing, passed)
+        return passed
+
+    def take(self, chosen: Indices) -> Tests:
+        """Return some of the tests."""
+        levels = {k: self.levels[t] for k, t in enumerate(chosen.tolist()) if t in self.levels}
+        return Tests(
+            self.input[chosen],
+            self.threshold[chosen],
+            self.is_strict[chosen],
+            self.if_missing[chosen],
+            levels,
+        )
+
+    @cached_property
+    def limit(self) -> Array:
+        """The largest number ``(s,)`` that passes each test; nan if none does."""
+        below = np.nextafter(self.threshold, -np.inf)  # ``x < t`` is ``x <= s`` with s next to t
+        below[np.isneginf(self.threshold)] = np.nan
+        return np.where(self.is_strict, below, self.threshold)
+
+    def pass_levels(self, test: Indices, numbers: Array) -> Mask:
+        """Return the outcomes of tests of levels ``(n,)``, each for numbers ``(..., n)``."""
+        known, row, members = self._level_table
+        place = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        return np.asarray(members[row[test], place] & (known[place] == numbers))
+
+    @cached_property
+    def is_of_levels(self) -> Mask:
+        """Whether each test ``(s,)`` is one of levels."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        found[list(self.levels)] = True
+        return found
+
+    @cached_property
+    def _level_table(self) -> tuple[Array, Indices, Mask]:
+        """All levels ``(l,)``; the row of each test ``(s,)``; which levels pass, ``(rows, l)``."""
+        sizes = [len(levels) for levels in self.levels.values()]
+        listed = np.fromiter(chain.from_iterable(self.levels.values()), np.float64, sum(sizes))
+        known, place = np.unique(listed, return_inverse=True)
+        members = np.zeros((len(sizes), max(len(known), 1)), dtype=np.bool_)
+        members[np.repeat(np.arange(len(sizes)), sizes), place.ravel()] = True
+        row = np.zeros(len(self), dtype=np.intp)
+        row[list(self.levels)] = np.arange(len(sizes))
+        return known if len(known) else np.array([np.nan]), row, members
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,23 +180,57 @@ class TreeEnsemble:
 
     def raw(self, rows: Rows) -> Array:
         """Return the sums before the link, of shape (n, groups)."""
-        outcomes = self.tests.outcomes(self.inputs.compute(rows))
-        node = np.repeat(self.roots[None], len(outcomes), axis=0)  # (n, t)
-        line = np.arange(len(outcomes))[:, None]
-        is_inner = self.node_test[node] >= 0
-        while is_inner.any():
-            passed = outcomes[line, np.maximum(self.node_test[node], 0)]
-            child = np.where(passed, self.left[node], self.right[node])
-            node = np.where(is_inner, child, node)
-            is_inner = self.node_test[node] >= 0
-        sums = np.zeros((len(outcomes), len(self.base)))
+        leaf = self.leaves(self.inputs.compute(rows))
+        sums = np.zeros((len(leaf), len(self.base)))
         for group in range(len(self.base)):
-            sums[:, group] = self.value[node[:, self.group == group]].sum(axis=1)
+            sums[:, group] = self.value[leaf[:, self.group == group]].sum(axis=1)
         return sums + self.base
+
+    def leaves(self, numbers: Array) -> Indices:
+        """Return the leaf ``(n, t)`` of each tree for rows of numbers ``(n, m)``."""
+        n_rows = len(numbers)
+        if not len(self.tests):
+            return np.tile(self.roots, (n_rows, 1))
+        nodes = _NodeTests(self, has_missing=bool(np.isnan(numbers).any()))
+        flat = np.ascontiguousarray(numbers).ravel()
+        start = np.repeat(np.arange(n_rows) * numbers.shape[1], len(self.roots))
+        found = np.tile(self.roots, n_rows)
+        open_places = np.flatnonzero(self.node_test[found] >= 0)
+        while len(open_places):
+            node = found[open_places]
+            node = nodes.children(node, flat[start[open_places] + nodes.input[node]])
+            found[open_places] = node
+            open_places = open_places[self.node_test[node] >= 0]
+        return found.reshape(n_rows, len(self.roots))
 
     def predict(self, rows: Rows) -> Array:
         """Return the outputs ``(n,)``."""
         return apply_link(self.link, self.raw(rows), self.chosen)
+
+
+class _NodeTests:
+    """The tests of an ensemble by node, for rows that go from the roots to the leaves."""
+
+    def __init__(self, form: TreeEnsemble, *, has_missing: bool) -> None:
+        test = np.maximum(form.node_test, 0)
+        self.form = form
+        self.has_missing = has_missing
+        self.input = form.tests.input[test]
+        self.limit = form.tests.limit[test]
+        self.is_of_levels = form.tests.is_of_levels[test]
+        self.both = np.stack([form.right, form.left], axis=1).ravel()
+
+    def children(self, node: Indices, tested: Array) -> Indices:
+        """Return the next nodes ``(n,)`` of rows at inner nodes that test these numbers."""
+        tests = self.form.tests
+        passed = np.asarray(tested <= self.limit[node])
+        if tests.levels:
+            at = np.flatnonzero(self.is_of_levels[node])
+            passed[at] = tests.pass_levels(self.form.node_test[node[at]], tested[at])
+        if self.has_missing:
+            at = np.flatnonzero(np.isnan(tested))
+            passed[at] = tests.if_missing[self.form.node_test[node[at]]]
+        return np.asarray(self.both[2 * node + passed])
 
 
 @dataclass(frozen=True, eq=False)

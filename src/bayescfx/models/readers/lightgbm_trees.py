@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Indices
 from bayescfx.models.readers.forms import Form, LinkName
 from bayescfx.models.readers.sources import (
     Task,
@@ -81,6 +81,8 @@ class _Codes:
             return table
         kinds = [isinstance(dtype, pd.CategoricalDtype) for dtype in table.dtypes]
         places = np.flatnonzero(kinds)
+        if not len(places):
+            return table
         columns = [table.iloc[:, place] for place in range(table.shape[1])]
         for place, known in zip(places, self.categories, strict=True):
             codes = columns[place].cat.set_categories(known).cat.codes
@@ -93,16 +95,13 @@ def read_lightgbm(task: Task) -> Form:
     refuse_labels(task)
     booster = getattr(task.estimator, "booster_", task.estimator)
     header, *blocks = _blocks(booster.model_to_string())
-    trees = []
+    nodes = _Nodes.of(blocks)
+    trees = nodes.trees(blocks)
     width = int(header["max_feature_idx"]) + 1
     is_categorical = np.zeros(width, dtype=bool)
     is_zero_missing = np.zeros(width, dtype=bool)
-    for block in blocks:
-        tree, kinds = _tree(block)
-        trees.append(tree)
-        tested = tree.input[: len(kinds)]
-        is_categorical[tested[kinds & _IS_CATEGORICAL > 0]] = True
-        is_zero_missing[tested[kinds & _MISSING_IS_ZERO > 0]] = True
+    is_categorical[nodes.input[nodes.kind & _IS_CATEGORICAL > 0]] = True
+    is_zero_missing[nodes.input[nodes.kind & _MISSING_IS_ZERO > 0]] = True
     columns = task.source.columns.turn(np.where(is_zero_missing, 0, 1))
     codes = _Codes(booster.pandas_categorical or [], is_categorical, is_zero_missing)
     inputs = task.source.inputs(codes, columns)
@@ -141,32 +140,75 @@ def _blocks(text: str) -> Iterator[dict[str, str]]:
         yield {name: value for name, _, value in lines}
 
 
-def _tree(block: dict[str, str]) -> tuple[Tree, Any]:
-    """Return a tree, and the decision types of its inner nodes."""
-    if block.get("is_linear", "0") != "0":
-        raise UnreadableModelError("LightGBM's trees have linear functions in their leaves")
-    values = _numbers(block, "leaf_value")
-    n_inner = int(block["num_leaves"]) - 1
-    kinds = _numbers(block, "decision_type").astype(np.intp)[:n_inner]
-    threshold = _numbers(block, "threshold")[:n_inner]
-    # Leaves follow the inner nodes; a child -1 is leaf 0, and so on.
-    left = _numbers(block, "left_child").astype(np.intp)[:n_inner]
-    right = _numbers(block, "right_child").astype(np.intp)[:n_inner]
-    leaves = np.full(len(values), LEAF, dtype=np.intp)
-    is_left_missing = kinds & _DEFAULT_LEFT > 0
-    has_missing = kinds & (_MISSING_IS_ZERO | _MISSING_IS_NAN) > 0
-    is_level = kinds & _IS_CATEGORICAL > 0
-    if_missing = np.where(has_missing, is_left_missing, threshold >= 0.0)  # else nan counts as 0
-    if_missing[is_level] = False
-    tree = Tree(
-        np.concatenate([_numbers(block, "split_feature").astype(np.intp)[:n_inner], leaves]),
-        np.concatenate([threshold, np.zeros(len(values))]),
-        np.concatenate([np.where(left < 0, n_inner + ~left, left), leaves]),
-        np.concatenate([np.where(right < 0, n_inner + ~right, right), leaves]),
-        np.concatenate([np.zeros(n_inner), values]),
-        np.concatenate([if_missing, leaves > 0]),
-    )
-    return replace(tree, levels=_level_sets(block, is_level, threshold)), kinds
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The inner nodes of all trees one after the other, and their leaves.
+
+    Parameters
+    ----------
+    n_inner : array of int of shape (t,)
+        The number of inner nodes of each tree.
+    input, kind, left, right : array of int of shape (nodes,)
+        The feature, the decision type and the children; a child -1 is leaf 0, and so on.
+    threshold : array of shape (nodes,)
+        The thresholds.
+    leaf_value : array of shape (leaves,)
+        The summands of the leaves.
+    """
+
+    n_inner: Indices
+    input: Indices
+    kind: Indices
+    left: Indices
+    right: Indices
+    threshold: Array
+    leaf_value: Array
+
+    @classmethod
+    def of(cls, blocks: Sequence[dict[str, str]]) -> _Nodes:
+        """Return the nodes of saved trees."""
+        if any(block.get("is_linear", "0") != "0" for block in blocks):
+            raise UnreadableModelError("LightGBM's trees have linear functions in their leaves")
+        n_inner = np.array([int(block["num_leaves"]) - 1 for block in blocks], dtype=np.intp)
+        return cls(
+            n_inner=n_inner,
+            input=_all_numbers(blocks, "split_feature", n_inner).astype(np.intp),
+            kind=_all_numbers(blocks, "decision_type", n_inner).astype(np.intp),
+            left=_all_numbers(blocks, "left_child", n_inner).astype(np.intp),
+            right=_all_numbers(blocks, "right_child", n_inner).astype(np.intp),
+            threshold=_all_numbers(blocks, "threshold", n_inner),
+            leaf_value=_all_numbers(blocks, "leaf_value", n_inner + 1),
+        )
+
+    def trees(self, blocks: Sequence[dict[str, str]]) -> list[Tree]:
+        """Return the trees."""
+        offset = np.repeat(self.n_inner, self.n_inner)  # leaves follow the inner nodes
+        left = np.where(self.left < 0, offset + ~self.left, self.left)
+        right = np.where(self.right < 0, offset + ~self.right, self.right)
+        has_missing = self.kind & (_MISSING_IS_ZERO | _MISSING_IS_NAN) > 0
+        is_left_missing = self.kind & _DEFAULT_LEFT > 0
+        is_level = self.kind & _IS_CATEGORICAL > 0
+        # Where missing cells have no direction of their own, they count as 0.
+        if_missing = np.where(has_missing, is_left_missing, self.threshold >= 0.0) & ~is_level
+        ends = np.cumsum(self.n_inner).tolist()
+        leaf_ends = np.cumsum(self.n_inner + 1).tolist()
+        trees = []
+        for k, n_inner in enumerate(self.n_inner.tolist()):
+            own = slice(ends[k] - n_inner, ends[k])
+            leaves = np.full(n_inner + 1, LEAF, dtype=np.intp)
+            values = self.leaf_value[leaf_ends[k] - n_inner - 1 : leaf_ends[k]]
+            trees.append(
+                Tree(
+                    np.concatenate([self.input[own], leaves]),
+                    np.concatenate([self.threshold[own], np.zeros(n_inner + 1)]),
+                    np.concatenate([left[own], leaves]),
+                    np.concatenate([right[own], leaves]),
+                    np.concatenate([np.zeros(n_inner), values]),
+                    np.concatenate([if_missing[own], leaves > 0]),
+                    levels=_level_sets(blocks[k], is_level[own], self.threshold[own]),
+                )
+            )
+        return trees
 
 
 def _level_sets(
@@ -182,10 +224,18 @@ def _level_sets(
         place = int(threshold[node])
         chosen = np.ascontiguousarray(words[ends[place] : ends[place + 1]])
         bits = np.unpackbits(chosen.view(np.uint8), bitorder="little")
-        levels[node] = frozenset(map(float, np.flatnonzero(bits)))
+        levels[node] = frozenset(np.flatnonzero(bits).astype(np.float64).tolist())
     return levels
 
 
 def _numbers(block: dict[str, str], name: str) -> Array:
-    """Return a list of numbers in a saved tree."""
-    return np.array(block.get(name, "").split(), dtype=np.float64)
+    """Return a list of numbers of a saved tree."""
+    return np.array(list(map(float, block.get(name, "").split())), dtype=np.float64)
+
+
+def _all_numbers(blocks: Sequence[dict[str, str]], name: str, counts: Indices) -> Array:
+    """Return the first numbers of lists of saved trees, one tree after the other."""
+    found: list[str] = []
+    for block, count in zip(blocks, counts.tolist(), strict=True):
+        found += block.get(name, "").split()[:count]
+    return np.array(list(map(float, found)), dtype=np.float64)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from bayescfx.data.tables import Rows
+from bayescfx.errors import OutOfTime
 from bayescfx.models.adapters import Classifier, Predict, predict_fitted, predict_xgboost
 from bayescfx.models.classifiers import predict_column
 from bayescfx.models.input_columns import Category, as_fitted
@@ -62,6 +63,11 @@ def read_model(model: Model, rows: Rows) -> Reading:
     -------
     Reading
         The form, or the reason why there is none, and the rounding error.
+
+    Raises
+    ------
+    OutOfTime
+        If the time limit has passed before the form was compared with the model.
     """
     try:
         with warnings.catch_warnings():  # about values that the model was not trained on
@@ -71,6 +77,8 @@ def read_model(model: Model, rows: Rows) -> Reading:
             form = read_estimator(_task(model.predict, rows))
             check_inputs(form.inputs, rows)
             return Reading(form, rounding=largest_difference(form, model, rows))
+    except OutOfTime:
+        raise
     except UnreadableModelError as error:
         return Reading(None, str(error))
     except Exception as error:  # a model of a newer version of its library, for example

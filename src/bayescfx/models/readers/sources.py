@@ -182,8 +182,9 @@ def matrix(table: Any) -> Array:
     if hasattr(table, "toarray"):
         table = table.toarray()
     if isinstance(table, pd.DataFrame):
-        is_numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes)
-        if is_numeric:
+        dtypes = set(table.dtypes)
+        is_plain = all(isinstance(dtype, np.dtype) for dtype in dtypes)
+        if not is_plain and all(map(pd.api.types.is_numeric_dtype, dtypes)):
             return table.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.asarray(table, dtype=np.float64)
 

@@ -160,16 +160,24 @@ def make_ensemble(
 
 def _joined_trees(trees: Sequence[Tree]) -> Tree:
     """Return the nodes of trees one after the other; children are counted from each root."""
-    parts: dict[str, list[Any]] = {name: [np.empty(0)] for name in _ARRAYS}
     levels: dict[int, frozenset[float]] = {}
     start = 0
     for tree in trees:
-        for name in _ARRAYS:
-            parts[name].append(np.broadcast_to(getattr(tree, name), len(tree.input)))
-        levels |= {start + node: known for node, known in tree.levels.items()}
+        for node, known in tree.levels.items():
+            levels[start + node] = known
         start += len(tree.input)
-    whole = {name: np.concatenate(parts[name]).astype(kind) for name, kind in _ARRAYS.items()}
+    whole = {name: _joined_arrays(trees, name, kind) for name, kind in _ARRAYS.items()}
     return Tree(**whole, levels=levels)
+
+
+def _joined_arrays(trees: Sequence[Tree], name: str, kind: Any) -> Any:
+    """Return one of the arrays of trees, one after the other."""
+    parts = [getattr(tree, name) for tree in trees]
+    if any(isinstance(part, bool) for part in parts):  # one value for all nodes of a tree
+        parts = [
+            np.broadcast_to(part, len(tree.input)) for part, tree in zip(parts, trees, strict=True)
+        ]
+    return np.concatenate([np.empty(0, dtype=kind), *parts]).astype(kind, copy=False)
 
 
 def _distinct_tests(nodes: Tree) -> tuple[Tests, Indices]:
@@ -178,19 +186,38 @@ def _distinct_tests(nodes: Tree) -> tuple[Tests, Indices]:
     set_of = np.full(len(nodes.input), -1.0)  # the set of levels of each node
     for node, levels in nodes.levels.items():
         set_of[node] = sets.setdefault(levels, len(sets))
-    threshold = np.where(set_of >= 0, 0.0, nodes.threshold)
-    columns = [nodes.input, threshold, nodes.is_strict, nodes.if_missing, set_of]
-    keys = np.stack(columns, axis=1).astype(np.float64)[nodes.input != LEAF]
-    distinct, place = np.unique(keys, axis=0, return_inverse=True)
+    threshold = np.where(set_of >= 0, 0.0, nodes.threshold) + 0.0  # a zero has no sign
+    is_strict = np.broadcast_to(nodes.is_strict, len(nodes.input))
+    columns: list[Any] = [nodes.input, threshold, is_strict, nodes.if_missing, set_of]
+    inner = np.flatnonzero(nodes.input != LEAF)
+    first, place = _distinct_rows([column[inner] for column in columns])
+    chosen = inner[first]
     known = list(sets)
     tests = Tests(
-        input=distinct[:, 0].astype(np.intp),
-        threshold=distinct[:, 1],
-        is_strict=distinct[:, 2] > 0,
-        if_missing=distinct[:, 3] > 0,
-        levels={t: known[int(k)] for t, k in enumerate(distinct[:, 4].tolist()) if k >= 0},
+        input=nodes.input[chosen],
+        threshold=threshold[chosen],
+        is_strict=is_strict[chosen],
+        if_missing=nodes.if_missing[chosen],
+        levels={t: known[int(k)] for t, k in enumerate(set_of[chosen].tolist()) if k >= 0},
     )
-    return tests, np.asarray(place.reshape(-1), dtype=np.intp)
+    return tests, place
+
+
+def _distinct_rows(columns: Sequence[Any]) -> tuple[Indices, Indices]:
+    """Return the places of the distinct rows of a table, sorted, and the number of each row."""
+    n_rows = len(columns[0])
+    if not n_rows:
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+    varying = [column for column in columns if (column != column[0]).any()]
+    order = np.lexsort(varying[::-1]) if varying else np.arange(n_rows)
+    is_new = np.zeros(n_rows, dtype=np.bool_)
+    is_new[0] = True
+    for column in varying:
+        ordered = column[order]
+        is_new[1:] |= ordered[1:] != ordered[:-1]
+    place = np.empty(n_rows, dtype=np.intp)
+    place[order] = np.cumsum(is_new) - 1
+    return order[is_new], place
 
 
 # ── sums of ensembles ──

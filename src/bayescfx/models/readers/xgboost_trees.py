@@ -60,7 +60,7 @@ class _Numbers:
         """Return the numbers ``(n, m)``."""
         if hasattr(table, "tocoo"):
             return self._stored(table.tocoo())
-        if isinstance(table, pd.DataFrame):
+        if isinstance(table, pd.DataFrame) and _has_categories(table):
             table = pd.concat([_coded(table.iloc[:, k]) for k in range(table.shape[1])], axis=1)
         numbers = single_matrix(table)
         return np.where(numbers == np.float32(self.missing), np.nan, numbers)
@@ -70,6 +70,11 @@ class _Numbers:
         numbers = np.full(table.shape, np.nan)
         numbers[table.row, table.col] = single_matrix(table.data)
         return np.where(numbers == np.float32(self.missing), np.nan, numbers)
+
+
+def _has_categories(table: pd.DataFrame) -> bool:
+    """Return whether a table has columns of pandas' categories."""
+    return any(isinstance(dtype, pd.CategoricalDtype) for dtype in table.dtypes)
 
 
 def _coded(cells: pd.Series[Any]) -> pd.Series[Any]:

@@ -1,19 +1,21 @@
 """Cells: the values of a feature that no test of a model can tell apart.
 
 The tests of a tree ensemble cut the codes of each feature into cells. All codes of a cell pass the
-same tests, so that only the one nearest to the query matters. Cells are numbered along the tested
-number for features on a line, and arbitrarily for features with levels or on a circle.
+same tests, so that only the one nearest to the query matters. Cells are numbered along the codes
+for features on a line, and arbitrarily for features with levels or on a circle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.models.readers.forms import Form, Tests
+from bayescfx.search.exact.code_cuts import LineTests, find_cuts
 from bayescfx.space.region import Region
 
 
@@ -21,10 +23,6 @@ class NoProof(Exception):
     """The exact search can't answer a question; the text gives the reason."""
 
 
-#: Halvings that separate any two neighbouring numbers of 64 bits.
-BISECTIONS = 64
-#: The lowest whole number of 64 bits.
-_LOWEST = np.int64(-(2**63))
 #: Columns that a message lists.
 _MOST_LISTED = 5
 
@@ -33,17 +31,14 @@ _MOST_LISTED = 5
 class Line:
     """The cells of a feature on a line.
 
-    Cell k holds the codes whose tested number lies above cut k - 1 and not above cut k.
+    Cell k holds the codes above cut k - 1 and not above cut k.
 
     Parameters
     ----------
     feature : int
         Position of the feature.
-    input : int or None
-        The number that is tested; None if the codes themselves are compared with the cuts, since
-        the feature has several numbers.
     cuts : array of shape (c,)
-        The largest numbers of the cells but the last, sorted.
+        The largest codes of the cells but the last, sorted.
     tests : array of int of shape (s,)
         The tests of this feature.
     rank : array of int of shape (s,)
@@ -55,7 +50,6 @@ class Line:
     """
 
     feature: int
-    input: int | None
     cuts: Array
     tests: Indices
     rank: Indices
@@ -110,13 +104,6 @@ class Listing:
 FeatureCells = Line | Listing
 
 
-def numbers_at(form: Form, region: Region, feature: int, codes: Array) -> Array:
-    """Return the numbers ``(n, m)`` that a model computes where one feature has other codes."""
-    X = np.repeat(region.query[None], len(codes), axis=0)
-    X[:, feature] = codes
-    return form.inputs.compute(region.rows(X))
-
-
 def features_of_inputs(form: Form, region: Region) -> Indices:
     """Return the feature ``(m,)`` from which each number is computed."""
     schema = region.schema
@@ -140,39 +127,100 @@ def cut_features(form: Form, tests: Tests, region: Region) -> list[FeatureCells]
     if region.recomputed[feature_of[np.unique(tests.input)]].any():
         raise NoProof("the model reads a derived column, which depends on several features")
     tested = feature_of[tests.input]
-    cells: list[FeatureCells] = []
-    for feature in np.unique(tested).tolist():
+    features = np.unique(tested).tolist()
+    on_line = [j for j in features if _is_line(form, tests, region, np.flatnonzero(tested == j))]
+    on_line = _without_disorder(form, tests, region, tested, on_line)
+    lines = _cut_lines(form, tests, region, tested, on_line)
+    listed = _list_codes(form, tests, region, tested, sorted(set(features) - set(on_line)))
+    found: list[FeatureCells] = [*lines, *listed]
+    return sorted(found, key=attrgetter("feature"))
+
+
+def _is_line(form: Form, tests: Tests, region: Region, own: Indices) -> bool:
+    """Return whether the numbers of one feature, whose tests are `own`, rise or fall with it."""
+    feature = int(features_of_inputs(form, region)[tests.input[own[0]]])
+    if region.categorical[feature] or region.cyclic[feature] or tests.is_of_levels[own].any():
+        return False
+    return bool((form.inputs.direction[tests.input[own]] != 0).all())
+
+
+def _without_disorder(
+    form: Form, tests: Tests, region: Region, tested: Indices, features: Sequence[int]
+) -> list[int]:
+    """Return features without those whose levels have another order than their numbers.
+
+    A number rises with the values of its column, but levels may be in any order.
+    """
+    with_levels = [j for j in features if region.axes[j].feature.has_levels]
+    if not with_levels:
+        return list(features)
+    codes = {feature: _all_codes(region, feature) for feature in with_levels}
+    numbers = _numbers_of_codes(form, region, codes)
+    disordered = set()
+    for feature in with_levels:
+        inputs = np.unique(tests.input[tested == feature])
+        own = numbers[: len(codes[feature])][:, inputs]
+        if (np.diff(own, axis=0) * form.inputs.direction[inputs] < 0.0).any():
+            disordered.add(feature)
+    return [feature for feature in features if feature not in disordered]
+
+
+def _numbers_of_codes(form: Form, region: Region, codes: dict[int, Array]) -> Array:
+    """Return the numbers ``(n, m)`` of rows, each with one listed code of every feature.
+
+    A number depends on one feature alone, so that a row serves all of them.
+    """
+    X = np.repeat(region.query[None], max(map(len, codes.values())), axis=0)
+    for feature, choices in codes.items():
+        X[: len(choices), feature] = choices
+    return form.inputs.compute(region.rows(X))
+
+
+def _cut_lines(
+    form: Form, tests: Tests, region: Region, tested: Indices, features: Sequence[int]
+) -> list[Line]:
+    """Return the cells of features on a line; `tested` ``(s,)`` is the feature of each test."""
+    chosen = np.flatnonzero(np.isin(tested, features))
+    brackets = np.array([bracket(region, feature) for feature in features]).reshape(-1, 2)
+    place = np.searchsorted(features, tested[chosen])
+    line_tests = LineTests(
+        feature=tested[chosen],
+        input=tests.input[chosen],
+        limit=tests.limit[chosen],
+        rises=form.inputs.direction[tests.input[chosen]] > 0,
+        low=brackets[place, 0],
+        high=brackets[place, 1],
+    )
+    codes = find_cuts(form, region, line_tests)
+    lines = []
+    for k, feature in enumerate(features):
+        own = np.flatnonzero(place == k)
+        cuts, rank = np.unique(codes[own], return_inverse=True)
+        # If all cuts lie inside, there are no others beyond.
+        ends = (-np.inf, np.inf) if np.isfinite(cuts).all() else tuple(brackets[k].tolist())
+        lines.append(Line(feature, cuts, chosen[own], rank.ravel(), line_tests.rises[own], *ends))
+    return lines
+
+
+def _list_codes(
+    form: Form, tests: Tests, region: Region, tested: Indices, features: Sequence[int]
+) -> list[Listing]:
+    """Return the cells of features whose codes can be listed."""
+    if not features:
+        return []
+    codes = {feature: _all_codes(region, feature) for feature in features}
+    numbers = _numbers_of_codes(form, region, codes)
+    found = []
+    for feature, choices in codes.items():
         own = np.flatnonzero(tested == feature)
-        cells.append(_cut_feature(form, tests, region, feature, own))
-    return cells
+        found.append(
+            Listing(feature, choices, own, tests.take(own).outcomes(numbers[: len(choices)]))
+        )
+    return found
 
 
-def _cut_feature(
-    form: Form, tests: Tests, region: Region, feature: int, own: Indices
-) -> FeatureCells:
-    """Return the cells of one feature, whose tests are `own` ``(s,)``."""
-    inputs = np.unique(tests.input[own])
-    direction = form.inputs.direction[inputs]
-    is_line = not (region.categorical[feature] or region.cyclic[feature])
-    has_levels = any(int(test) in tests.levels for test in own)
-    if not is_line or has_levels or (direction == 0).any():
-        return _list_codes(form, tests, region, feature, own)
-    # ``z < t`` is ``z <= s`` with the next smaller number s.
-    threshold = tests.threshold[own]
-    limit = np.where(tests.is_strict[own], np.nextafter(threshold, -np.inf), threshold)
-    if len(inputs) == 1:
-        cuts, rank = np.unique(limit, return_inverse=True)
-        is_below = np.ones(len(own), dtype=np.bool_)
-        return Line(feature, int(inputs[0]), cuts, own, rank.ravel(), is_below)
-    places = np.searchsorted(inputs, tests.input[own])
-    rises = direction[places] > 0
-    codes = _cuts_in_codes(form, region, feature, tests.input[own], limit, rises)
-    cuts, rank = np.unique(codes, return_inverse=True)
-    return Line(feature, None, cuts, own, rank.ravel(), rises, *bracket(region, feature))
-
-
-def _list_codes(form: Form, tests: Tests, region: Region, feature: int, own: Indices) -> Listing:
-    """Return the cells of a feature whose codes can be listed."""
+def _all_codes(region: Region, feature: int) -> Array:
+    """Return the codes ``(c,)`` of a feature, sorted; raise `NoProof` if they can't be listed."""
     choices = region.axes[feature].choices
     kind = region.axes[feature].feature
     if kind.has_levels:
@@ -181,34 +229,7 @@ def _list_codes(form: Form, tests: Tests, region: Region, feature: int, own: Ind
     if choices is None:
         name = region.names[feature]
         raise NoProof(f"the model transforms {name!r} in a way that is not known to rise or fall")
-    choices = choices[~np.isnan(choices)]
-    numbers = numbers_at(form, region, feature, choices)
-    return Listing(feature, choices, own, tests.outcomes(numbers)[:, own])
-
-
-def _cuts_in_codes(
-    form: Form, region: Region, feature: int, inputs: Indices, limit: Array, rises: Mask
-) -> Array:
-    """Return for each test ``(s,)`` the largest code on its lower side, by bisection."""
-    low, high = bracket(region, feature)
-    codes = np.array([low, high])
-    ends = numbers_at(form, region, feature, codes)[:, inputs]  # (2, s)
-    is_low_side = (ends <= limit) == rises
-    below = np.full(len(limit), _as_ordered(np.array([low]))[0])
-    above = np.full(len(limit), _as_ordered(np.array([high]))[0])
-    each = np.arange(len(limit))
-    for _ in range(BISECTIONS):
-        middle = _middle(below, above)
-        if np.array_equal(middle, below):
-            break
-        numbers = numbers_at(form, region, feature, _from_ordered(middle))[each, inputs]
-        is_lower = (numbers <= limit) == rises
-        below = np.where(is_lower, middle, below)
-        above = np.where(is_lower, above, middle)
-    found = _from_ordered(below)
-    found[~is_low_side[0]] = -np.inf
-    found[is_low_side[1]] = np.inf
-    return found
+    return np.asarray(choices[~np.isnan(choices)])
 
 
 def bracket(region: Region, feature: int) -> tuple[float, float]:
@@ -216,23 +237,6 @@ def bracket(region: Region, feature: int) -> tuple[float, float]:
     low, high = region.axes[feature].feature.code_range
     ends = [low, high, region.low[feature], region.high[feature]]
     return float(np.nanmin(ends)), float(np.nanmax(ends))
-
-
-def _as_ordered(x: Array) -> Indices:
-    """Return whole numbers in the order of floats, neighbours one apart."""
-    bits = np.ascontiguousarray(x, dtype=np.float64).view(np.int64)
-    return np.where(bits < 0, _LOWEST - bits, bits)
-
-
-def _middle(a: Indices, b: Indices) -> Indices:
-    """Return whole numbers half way between others, rounded down, without overflow."""
-    return np.asarray((a & b) + ((a ^ b) >> 1))
-
-
-def _from_ordered(number: Indices) -> Array:
-    """Return the floats of :func:`_as_ordered`."""
-    bits = np.where(number < 0, _LOWEST - number, number)
-    return np.ascontiguousarray(bits, dtype=np.int64).view(np.float64).copy()
 
 
 # ── the cells of one query ──
@@ -247,7 +251,7 @@ class LocalCells:
     feature : int
         Position of the feature.
     cell : array of int of shape (c,)
-        The number of each cell in the table of the model.
+        The number of each cell in the table of the model; of merged cells, that of one of them.
     code : array of shape (c,)
         The allowed code nearest to the query in each cell.
     lowest, highest : array of shape (c,)
@@ -257,6 +261,8 @@ class LocalCells:
     is_line : bool
         Whether cells are in order, so that costs rise on either side of `home`. Otherwise `home`
         is 0 and costs rise from cell to cell.
+    first_cell, last_cell : array of int of shape (c,), optional
+        The lowest and highest number of the cells that were merged to one.
     """
 
     feature: int
@@ -266,10 +272,39 @@ class LocalCells:
     highest: Array
     home: int
     is_line: bool
+    first_cell: Indices | None = None
+    last_cell: Indices | None = None
+
+    @property
+    def first(self) -> Indices:
+        """The lowest number ``(c,)`` of merged cells."""
+        return self.cell if self.first_cell is None else self.first_cell
+
+    @property
+    def last(self) -> Indices:
+        """The highest number ``(c,)`` of merged cells."""
+        return self.cell if self.last_cell is None else self.last_cell
+
+    def merge(self, starts: Indices) -> LocalCells:
+        """Return cells on a line, those from each start ``(m,)`` up to the next one as one."""
+        ends = np.append(starts[1:], len(self.cell)) - 1
+        home = int(np.searchsorted(starts, self.home, side="right")) - 1
+        nearest = np.where(np.arange(len(starts)) > home, starts, ends)
+        nearest[home] = self.home
+        return LocalCells(
+            feature=self.feature,
+            cell=self.cell[nearest],
+            code=self.code[nearest],
+            lowest=self.lowest[starts],
+            highest=self.highest[ends],
+            home=home,
+            is_line=True,
+            first_cell=self.first[starts],
+            last_cell=self.last[ends],
+        )
 
 
 def local_cells(
-    form: Form,
     region: Region,
     all_cells: Sequence[FeatureCells],
     limit: float = np.inf,
@@ -284,59 +319,24 @@ def local_cells(
     separate : collection of int
         Features of which each listed code is a cell of its own, as rules need it.
     """
-    grids = _near_grids(region, all_cells, limit)
-    numbers = _numbers_on_grids(form, region, grids)
     found: list[LocalCells] = []
     for cells in all_cells:
+        choices = region.axes[cells.feature].choices
         if isinstance(cells, Listing):
             found.append(_local_listing(region, cells, limit))
-        elif cells.feature in grids:
-            codes = grids[cells.feature]
-            own = codes
-            if cells.input is not None:
-                own = numbers[cells.feature][:, cells.input]
-            at = np.searchsorted(cells.cuts, own, side="left")
+        elif choices is not None:
+            is_near = _costs(region, cells.feature, choices) <= limit
             is_separate = cells.feature in separate
-            found.append(_local_grid(region, cells.feature, codes, at, separate=is_separate))
+            found.append(_local_grid(region, cells, choices[is_near], separate=is_separate))
         else:
-            found.append(_local_interval(form, region, cells))
+            found.append(_local_interval(region, cells, limit))
     return found
 
 
-def _near_grids(
-    region: Region, all_cells: Sequence[FeatureCells], limit: float
-) -> dict[int, Array]:
-    """Return the listed codes of features on a line that are near enough, by feature."""
-    grids: dict[int, Array] = {}
-    for cells in all_cells:
-        choices = region.axes[cells.feature].choices
-        if isinstance(cells, Line) and choices is not None:
-            is_near = _costs(region, cells.feature, choices) <= limit
-            grids[cells.feature] = choices[is_near]
-    return grids
-
-
-def _numbers_on_grids(form: Form, region: Region, grids: dict[int, Array]) -> dict[int, Array]:
-    """Return the numbers ``(n, m)`` where each feature alone takes its codes, by feature."""
-    if not grids:
-        return {}
-    sizes = [len(codes) for codes in grids.values()]
-    feature = np.repeat(list(grids), sizes)
-    X = np.repeat(region.query[None], len(feature), axis=0)
-    X[np.arange(len(feature)), feature] = np.concatenate(list(grids.values()))
-    numbers = form.inputs.compute(region.rows(X))
-    parts = np.split(numbers, np.cumsum(sizes)[:-1])
-    return dict(zip(grids, parts, strict=True))
-
-
-def cells_of_codes(form: Form, region: Region, cells: FeatureCells, codes: Array) -> Indices:
+def cells_of_codes(cells: FeatureCells, codes: Array) -> Indices:
     """Return the cell of each code ``(n,)``."""
-    if isinstance(cells, Listing):
-        return np.searchsorted(cells.codes, codes)
-    numbers = codes
-    if cells.input is not None:
-        numbers = numbers_at(form, region, cells.feature, codes)[:, cells.input]
-    return np.searchsorted(cells.cuts, numbers, side="left")
+    known = cells.codes if isinstance(cells, Listing) else cells.cuts
+    return np.searchsorted(known, codes, side="left")
 
 
 def _local_listing(region: Region, cells: Listing, limit: float) -> LocalCells:
@@ -360,13 +360,10 @@ def _costs(region: Region, feature: int, codes: Array) -> Array:
     return np.asarray(region.units(X)[:, feature])
 
 
-def _local_grid(
-    region: Region, feature: int, choices: Array, at: Indices, *, separate: bool
-) -> LocalCells:
-    """Return the cells of a feature whose allowed codes, each in cell `at`, are listed."""
-    if at[0] > at[-1]:  # the number falls as the code rises
-        at = at[::-1]
-        choices = choices[::-1]
+def _local_grid(region: Region, cells: Line, choices: Array, *, separate: bool) -> LocalCells:
+    """Return the cells of a feature whose allowed codes are listed."""
+    feature = cells.feature
+    at = cells_of_codes(cells, choices)
     is_first = np.ones(len(at), dtype=np.bool_)
     if not separate:
         is_first[1:] = at[1:] != at[:-1]
@@ -377,113 +374,38 @@ def _local_grid(
     # Nearest to the query: the near end of the other cells, the query itself at home.
     nearest = np.where(np.arange(len(starts)) > home, starts, ends)
     nearest[home] = own
-    low = np.minimum(choices[starts], choices[ends])
-    high = np.maximum(choices[starts], choices[ends])
-    return LocalCells(feature, at[starts], choices[nearest], low, high, home, True)
+    return LocalCells(
+        feature, at[starts], choices[nearest], choices[starts], choices[ends], home, True
+    )
 
 
-def _local_interval(form: Form, region: Region, cells: Line) -> LocalCells:
+def _local_interval(region: Region, cells: Line, limit: float) -> LocalCells:
     """Return the cells of a feature that may take any number, or that has a long grid."""
     feature = cells.feature
     axis = region.axes[feature]
     query = float(region.query[feature])
-    ends = np.array([min(axis.low, query), query, max(axis.high, query)])
-    first, home, last = cells_of_codes(form, region, cells, ends).tolist()
-    turn = 1 if first <= last else -1  # the number may fall as the code rises
-    up = np.arange(home + turn, last + turn, turn)
-    down = np.arange(home - turn, first - turn, -turn)
-    codes_up, far_up = _entries(form, region, cells, up, ends[2])
-    codes_down, far_down = _entries(form, region, cells, down, ends[0])
-    cell = np.concatenate([down[::-1], [home], up])
-    near = np.concatenate([codes_down[::-1], [query], codes_up])
-    far = np.concatenate([far_down[::-1], [query], far_up])
-    low = np.minimum(near, far)
-    high = np.maximum(near, far)
-    place = len(down)
-    # The cell at home ends where the next ones begin, or, if these have no code, at the limits.
-    has_below = len(down) > 0 and np.isfinite(codes_down[0])
-    has_above = len(up) > 0 and np.isfinite(codes_up[0])
-    low[place] = min(query, np.nextafter(codes_down[0], np.inf)) if has_below else ends[0]
-    high[place] = max(query, np.nextafter(codes_up[0], -np.inf)) if has_above else ends[2]
-    is_there = np.isfinite(near)
-    home_place = int(np.count_nonzero(is_there[:place]))
-    cell, near, low, high = (part[is_there] for part in (cell, near, low, high))
-    if turn < 0:
-        cell, near, low, high = (part[::-1] for part in (cell, near, low, high))
-        home_place = len(cell) - 1 - home_place
-    return LocalCells(feature, cell, near, low, high, home_place, True)
-
-
-def _entries(
-    form: Form, region: Region, cells: Line, order: Sequence[int] | Indices, end: float
-) -> tuple[Array, Array]:
-    """Return the first allowed code of each cell on the way from the query to `end`, and the last.
-
-    nan for a cell without an allowed code.
-    """
-    order = np.asarray(order, dtype=np.intp)
-    feature = cells.feature
-    query = float(region.query[feature])
-    if not len(order):
-        return np.empty(0), np.empty(0)
-    is_up = end > query
-    sign = 1 if is_up else -1
-    rises = order[-1] >= order[0] if len(order) > 1 else _rises(form, region, cells, query, end)
-    near = _as_ordered(np.full(len(order), query))
-    far = _as_ordered(np.full(len(order), end))
-
-    def is_beyond(codes: Array) -> Mask:
-        """Return which codes have come to the cell, or past it."""
-        at = cells_of_codes(form, region, cells, codes)
-        return at >= order if rises else at <= order
-
-    for guess in _guesses(cells, order, rises=rises, is_up=is_up):
-        is_inside = _is_on_way(guess, query, end)
-        codes = np.where(is_inside, guess, query)
-        before = np.nextafter(codes, -sign * np.inf)
-        hit = is_inside & is_beyond(codes) & ~is_beyond(before)
-        near = np.where(hit, _as_ordered(before), near)
-        far = np.where(hit, _as_ordered(codes), far)
-    for _ in range(BISECTIONS):
-        middle = _middle(near, far)
-        if ((middle == near) | (middle == far)).all():
-            break
-        beyond = is_beyond(_from_ordered(middle))
-        far = np.where(beyond, middle, far)
-        near = np.where(beyond, near, middle)
-    first = _on_axis(region, feature, _from_ordered(far), sign)
-    last = np.append(_from_ordered(near)[1:], end)
-    is_there = (last - first) * sign >= 0.0
-    return np.where(is_there, first, np.nan), np.where(is_there, last, np.nan)
-
-
-def _is_on_way(codes: Array, start: float, end: float) -> Mask:
-    """Return which codes ``(n,)`` lie on the way from one code to another, the first excluded."""
-    low, high = sorted([start, end])
-    return np.asarray((low <= codes) & (codes <= high) & (codes != start))
-
-
-def _rises(form: Form, region: Region, cells: Line, query: float, end: float) -> bool:
-    """Return whether cells are numbered upwards on the way from the query to `end`."""
-    start, stop = cells_of_codes(form, region, cells, np.array([query, end])).tolist()
-    return bool(stop >= start)
-
-
-def _guesses(cells: Line, order: Indices, *, rises: bool, is_up: bool) -> list[Array]:
-    """Return codes at which cells may begin if the number is the code, or its 32-bit float."""
-    cut = cells.cuts[order - 1] if rises else cells.cuts[order]
-    after = np.nextafter(cut, np.inf)
-    first = after if is_up else cut
-    with np.errstate(over="ignore"):
-        single = cut.astype(np.float32)
-        single = np.where(single > cut, np.nextafter(single, np.float32(-np.inf)), single)
-        following = np.nextafter(single, np.float32(np.inf))
-    middle = 0.5 * (single.astype(np.float64) + following.astype(np.float64))
-    return [
-        first,
-        middle,
-        np.nextafter(middle, np.inf if is_up else -np.inf),
-    ]
+    low = min(axis.low, query)
+    high = max(axis.high, query)
+    first, home, last = cells_of_codes(cells, np.array([low, query, high])).tolist()
+    cell = np.arange(first, last + 1)
+    start = np.append(-np.inf, np.nextafter(cells.cuts, np.inf))[cell]  # first code of each cell
+    end = np.append(cells.cuts, np.inf)[cell]
+    start[0] = low
+    end[-1] = high
+    place = home - first
+    near = np.where(cell < home, end, start)
+    near[:place] = _on_axis(region, feature, near[:place], -1)
+    near[place] = query
+    near[place + 1 :] = _on_axis(region, feature, near[place + 1 :], 1)
+    is_there = (start <= near) & (near <= end)  # otherwise it has no allowed code
+    is_there &= _costs(region, feature, np.where(is_there, near, query)) <= limit
+    is_there[place] = True
+    kept = np.flatnonzero(is_there)
+    home_place = int(np.searchsorted(kept, place))
+    # The lowest and highest codes of other cells are those at the near end and at the far end.
+    lowest = np.where(cell > home, near, start)[kept]
+    highest = np.where(cell < home, near, end)[kept]
+    return LocalCells(feature, cell[kept], near[kept], lowest, highest, home_place, True)
 
 
 def _on_axis(region: Region, feature: int, codes: Array, sign: int) -> Array:

@@ -77,7 +77,7 @@ def make_certificate(
     question = read_question(certificate)
     certificate["model"] = digest_of_model(table.form, question)
     certificate["answer"] = None if answer is None else [to_plain(float(c)) for c in answer]
-    problem = BoxProblem(table, region, accepted, slack, limit)
+    problem = BoxProblem(table, region, accepted, slack, limit, keep_costly=True)
     try:
         bounds = BoxBounds(table.form, question)
         if answer is not None:

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.deadline import time_limit
 from bayescfx.models.readers.forms import TreeEnsemble
-from bayescfx.search.exact.cells import FeatureCells, Line, Listing, cut_features
+from bayescfx.search.exact.cells import FeatureCells, Line, Listing, cells_of_codes, cut_features
 from bayescfx.space.region import Region
 
 Words = NDArray[np.uint64]
+#: Numbers of cells. They are many, and 32 bits hold them.
+Cells = NDArray[np.int32]
 BITS = 64
 
 
@@ -31,90 +34,123 @@ class LeafTable:
         The model.
     cells : list of Line or Listing
         The cells of each feature that is tested.
-    upper, lower : list of arrays of shape (c, words)
-        Per tested feature: which leaves a row may be in whose cell is at most, or at least, the
-        given one. For a `Listing` both are the leaves of the given cell alone.
-    missing : array of shape (features, words)
-        Which leaves a row may be in that misses the cell of the feature.
+    bit : array of int of shape (l,)
+        The bit of each leaf; leaves are in the order of the trees, and of their values.
+    leaf_value : array of shape (l,)
+        The summands of the leaves.
+    leaf_counts : array of int of shape (t,)
+        The number of leaves of each tree.
+    first, last : array of int of shape (l, features)
+        The lowest and highest cell that leads to each leaf; of no meaning for a `Listing`.
+    listed : dict of int to mask of shape (l, c)
+        Which cells lead to each leaf, by place of a `Listing` among the features.
+    missing : mask of shape (l, features)
+        Whether a row may be in a leaf that misses the cell of the feature.
     values : array of shape (words, 64)
-        The summands of the leaves, rising within a tree.
+        The summands of the leaves by bit, rising within a tree.
     tree_start : array of int of shape (t,)
         The first word of each tree.
     group : array of int of shape (t,)
         The sum to which each tree belongs.
-    full : array of shape (words,)
-        The bits that stand for leaves.
-    weight : list of arrays of shape (t, c)
-        Per tested feature: how much the test at each cut matters to each tree. For a `Listing`
-        there is one column.
+    test_tree, test_place, test_rank : array of int of shape (n,)
+        Per inner node: its tree, the place of the feature that it tests, and the cut.
+    test_share : array of shape (n,)
+        The share of a tree below the node if all nodes cut in half.
     """
 
     form: TreeEnsemble
     cells: list[FeatureCells]
-    upper: list[Words]
-    lower: list[Words]
-    missing: Words
+    bit: Indices
+    leaf_value: Array
+    leaf_counts: Indices
+    first: Cells
+    last: Cells
+    listed: dict[int, Mask]
+    missing: Mask
     values: Array
     tree_start: Indices
     group: Indices
-    full: Words
-    weight: list[Array]
+    test_tree: Indices
+    test_place: Indices
+    test_rank: Indices
+    test_share: Array
+
+    def raw(self, X: Array) -> Array:
+        """Return the sums ``(n, groups)`` of codes ``(n, d)``, by the cells that they are in."""
+        sums = np.empty((len(X), len(self.form.base)))
+        group = np.repeat(self.group, self.leaf_counts)
+        for row, codes in enumerate(X):
+            is_met = self._is_met(codes)
+            sums[row] = np.bincount(group[is_met], self.leaf_value[is_met], minlength=sums.shape[1])
+        return sums + self.form.base
+
+    def _is_met(self, codes: Array) -> Mask:
+        """Return which leaves ``(l,)`` the codes ``(d,)`` of one row lead to."""
+        is_met = np.ones(len(self.bit), dtype=np.bool_)
+        for i, each in enumerate(self.cells):
+            code = codes[each.feature]
+            if np.isnan(code):
+                is_met &= self.missing[:, i]
+                continue
+            at = int(cells_of_codes(each, np.array([code]))[0])
+            if i in self.listed:
+                is_met &= self.listed[i][:, at]
+            else:
+                is_met &= (self.first[:, i] <= at) & (self.last[:, i] >= at)
+        return is_met
 
 
 @dataclass(frozen=True, eq=False)
 class _NodeBounds:
     """Which cells lead to each node; arrays by node."""
 
-    low: Indices  # (n_nodes, features): lowest cell of features on a line
-    high: Indices  # (n_nodes, features): highest cell
+    low: Cells  # (n_nodes, features): lowest cell of features on a line
+    high: Cells  # (n_nodes, features): highest cell
     listed: dict[int, Mask]  # (n_nodes, c) by place of a `Listing` among the features
     missing: Mask  # (n_nodes, features): reached where the cell is missing
     tree: Indices  # (n_nodes,)
     depth: Indices  # (n_nodes,)
+    is_used: Mask  # (n_nodes,): below a root
 
 
 def make_leaf_table(form: TreeEnsemble, region: Region) -> LeafTable:
-    """Return the table of a model; `region` is of any query of the space."""
+    """Return the table of a model; `region` is of any query of the space.
+
+    Raises
+    ------
+    OutOfTime
+        If the time limit has passed before the table is complete.
+    """
     cells = cut_features(form, form.tests, region)
-    nodes = _follow_nodes(form, cells)
-    order, tree_start, n_words = _arrange_leaves(form, nodes)
-    values = np.full(n_words * BITS, np.nan)
-    is_leaf = order >= 0
-    values[is_leaf] = form.value[order[is_leaf]]
-    leaf = np.maximum(order, 0)
-    upper: list[Words] = []
-    lower: list[Words] = []
-    for place, each in enumerate(cells):
-        if isinstance(each, Listing):
-            own = pack(nodes.listed[place][leaf].T & is_leaf)
-            upper.append(own)
-            lower.append(own)
-        else:
-            bits = np.flatnonzero(is_leaf)
-            first = _set_bits(each.n_cells, n_words, nodes.low[leaf[bits], place], bits)
-            upper.append(np.bitwise_or.accumulate(first, axis=0))
-            last = _set_bits(each.n_cells, n_words, nodes.high[leaf[bits], place], bits)
-            lower.append(np.bitwise_or.accumulate(last[::-1], axis=0)[::-1])
+    places = _place_tests(form, cells)
+    nodes = _follow_nodes(form, cells, places)
+    leaves, counts = _sort_leaves(form, nodes)
+    n_words = -(-counts // BITS)
+    tree_start = (np.cumsum(n_words) - n_words).astype(np.intp)
+    shift = tree_start * BITS - (np.cumsum(counts) - counts)
+    bit = np.arange(len(leaves)) + np.repeat(shift, counts)
+    values = np.full(int(n_words.sum()) * BITS, np.nan)
+    values[bit] = form.value[leaves]
+    inner = np.flatnonzero((form.node_test >= 0) & nodes.is_used)
+    test = form.node_test[inner]
     return LeafTable(
         form=form,
         cells=cells,
-        upper=upper,
-        lower=lower,
-        missing=pack(nodes.missing[leaf].T & is_leaf),
-        values=values.reshape(n_words, BITS),
+        bit=bit,
+        leaf_value=form.value[leaves],
+        leaf_counts=counts,
+        first=nodes.low[leaves],
+        last=nodes.high[leaves],
+        listed={place: reached[leaves] for place, reached in nodes.listed.items()},
+        missing=nodes.missing[leaves],
+        values=values.reshape(-1, BITS),
         tree_start=tree_start,
         group=form.group,
-        full=pack(is_leaf[None])[0],
-        weight=_test_weights(form, cells, nodes),
+        test_tree=nodes.tree[inner],
+        test_place=places.feature[test],
+        test_rank=places.rank[test],
+        test_share=np.ldexp(1.0, -nodes.depth[inner]),
     )
-
-
-def _set_bits(n_rows: int, n_words: int, rows: Indices, bits: Indices) -> Words:
-    """Return words ``(n_rows, n_words)`` with some bits set, each in its own row."""
-    words = np.zeros((n_rows, n_words), dtype=np.uint64)
-    values = np.uint64(1) << (bits % BITS).astype(np.uint64)
-    np.bitwise_or.at(words, (rows, bits // BITS), values)
-    return words
 
 
 def pack(bits: Mask) -> Words:
@@ -123,27 +159,31 @@ def pack(bits: Mask) -> Words:
     return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
 
 
-def _follow_nodes(form: TreeEnsemble, cells: list[FeatureCells]) -> _NodeBounds:
+def _follow_nodes(
+    form: TreeEnsemble, cells: list[FeatureCells], places: _TestPlaces
+) -> _NodeBounds:
     """Return which cells lead to each node, level by level from the roots."""
     n_nodes = len(form.node_test)
-    last = np.array([each.n_cells - 1 for each in cells], dtype=np.intp)
+    last = np.array([each.n_cells - 1 for each in cells], dtype=np.int32)
     listed = {
         place: np.ones((n_nodes, each.n_cells), dtype=np.bool_)
         for place, each in enumerate(cells)
         if isinstance(each, Listing)
     }
     nodes = _NodeBounds(
-        low=np.zeros((n_nodes, len(cells)), dtype=np.intp),
+        low=np.zeros((n_nodes, len(cells)), dtype=np.int32),
         high=np.repeat(last[None], n_nodes, axis=0),
         listed=listed,
         missing=np.ones((n_nodes, len(cells)), dtype=np.bool_),
         tree=np.zeros(n_nodes, dtype=np.intp),
         depth=np.zeros(n_nodes, dtype=np.intp),
+        is_used=np.zeros(n_nodes, dtype=np.bool_),
     )
     nodes.tree[form.roots] = np.arange(len(form.roots))
-    places = _place_tests(form, cells)
+    nodes.is_used[form.roots] = True
     level = form.roots[form.node_test[form.roots] >= 0]
     while len(level):
+        time_limit.get().check()
         _enter_children(form, nodes, places, level, form.left[level], outcome=True)
         _enter_children(form, nodes, places, level, form.right[level], outcome=False)
         children = np.concatenate([form.left[level], form.right[level]])
@@ -193,6 +233,7 @@ def _enter_children(
     feature = places.feature[test]
     nodes.tree[child] = nodes.tree[parent]
     nodes.depth[child] = nodes.depth[parent] + 1
+    nodes.is_used[child] = True
     nodes.missing[child] = nodes.missing[parent]
     nodes.missing[child, feature] &= form.tests.if_missing[test] == outcome
     nodes.low[child] = nodes.low[parent]
@@ -211,36 +252,9 @@ def _enter_children(
         reached[child[own]] &= np.equal(passed, outcome)
 
 
-def _arrange_leaves(form: TreeEnsemble, nodes: _NodeBounds) -> tuple[Indices, Indices, int]:
-    """Return the leaf of each bit, -1 for none; the first word of each tree; the words."""
-    is_root = np.zeros(len(form.node_test), dtype=np.bool_)
-    is_root[form.roots] = True
-    is_used = (nodes.depth > 0) | is_root
-    leaves = np.flatnonzero((form.node_test < 0) & is_used)
+def _sort_leaves(form: TreeEnsemble, nodes: _NodeBounds) -> tuple[Indices, Indices]:
+    """Return the leaves, by tree and then by value, and their number in each tree."""
+    leaves = np.flatnonzero((form.node_test < 0) & nodes.is_used)
     leaves = leaves[np.lexsort((form.value[leaves], nodes.tree[leaves]))]
     counts = np.bincount(nodes.tree[leaves], minlength=len(form.roots))
-    n_words = -(-counts // BITS)
-    tree_start = np.concatenate([[0], np.cumsum(n_words)[:-1]]).astype(np.intp)
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    tree = nodes.tree[leaves]
-    bit = tree_start[tree] * BITS + np.arange(len(leaves)) - first[tree]
-    order = np.full(int(n_words.sum()) * BITS, -1)
-    order[bit] = leaves
-    return order, tree_start, int(n_words.sum())
-
-
-def _test_weights(form: TreeEnsemble, cells: list[FeatureCells], nodes: _NodeBounds) -> list[Array]:
-    """Return per feature the weight ``(t, cuts)`` of its cuts: tests near the root matter most."""
-    found = []
-    inner = np.flatnonzero(form.node_test >= 0)
-    test = form.node_test[inner]
-    share = 0.5 ** nodes.depth[inner]
-    for each in cells:
-        rank = np.full(len(form.tests), -1)
-        rank[each.tests] = each.rank if isinstance(each, Line) else 0
-        n_cuts = len(each.cuts) if isinstance(each, Line) else 1
-        weight = np.zeros((len(form.roots), max(n_cuts, 1)))
-        is_own = rank[test] >= 0
-        np.add.at(weight, (nodes.tree[inner[is_own]], rank[test[is_own]]), share[is_own])
-        found.append(weight)
-    return found
+    return leaves, counts.astype(np.intp)

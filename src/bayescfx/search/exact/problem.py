@@ -14,8 +14,16 @@ from scipy.sparse import csr_array
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
-from bayescfx.search.exact.cells import Line, LocalCells, NoProof, cells_of_codes, local_cells
+from bayescfx.search.exact.cells import Line, LocalCells, local_cells
 from bayescfx.search.exact.leaves import BITS, LeafTable, Words
+from bayescfx.search.exact.query_leaves import (
+    QueryLeaves,
+    cut_weights,
+    find_reached,
+    merge_cells,
+    nearest_cells,
+    pack_leaves,
+)
 from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
@@ -97,6 +105,9 @@ class BoxProblem:
         By how much scores may differ from the model's through rounding.
     limit : float
         The cost below which rows are wanted.
+    keep_costly : bool
+        Whether leaves are kept all of whose rows cost more than the limit or change too many
+        features. The check of a certificate does not know that they can be left out.
 
     Attributes
     ----------
@@ -123,11 +134,32 @@ class BoxProblem:
         accepted: Intervals,
         slack: float = 0.0,
         limit: float = np.inf,
+        *,
+        keep_costly: bool = False,
     ) -> None:
         self.table = table
         self.region = region
         ruled = features_of_rules(region)
         self.cells, sources = _cells_of_query(table, region, limit, ruled)
+        is_reached = find_reached(table, region, self.cells, sources)
+        if not keep_costly:
+            self._set_cells()
+            self._drop_costly(is_reached, sources, limit)
+        leaves = np.flatnonzero(is_reached)
+        for k, cells in enumerate(self.cells):
+            if cells.feature not in ruled:
+                self.cells[k] = merge_cells(table, leaves, sources[k], cells)
+        self._set_cells()
+        self.is_ruled = np.isin(self.features, list(ruled))
+        self._set_leaves(pack_leaves(table, is_reached, self.cells, sources))
+        self.cuts = self._make_cuts(sources)
+        margin = slack + ROUNDING * float(np.abs(table.leaf_value).sum())
+        self.accepted = [(low - margin, high + margin) for low, high in accepted]
+
+    # ── tables of this query ──
+
+    def _set_cells(self) -> None:
+        """Set up the arrays over all cells."""
         self.features = np.array([cells.feature for cells in self.cells], dtype=np.intp)
         self.sizes = np.array([len(cells.cell) for cells in self.cells], dtype=np.intp)
         self.offset = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)[:-1]
@@ -136,49 +168,30 @@ class BoxProblem:
         self.code = _joined([cells.code for cells in self.cells])
         self.lowest = _joined([cells.lowest for cells in self.cells])
         self.highest = _joined([cells.highest for cells in self.cells])
-        self.is_ruled = np.isin(self.features, list(ruled))
         self.costs = self._make_costs()
-        self._make_tables(sources)
-        self.cuts = self._make_cuts(sources)
-        margin = slack + ROUNDING * float(np.abs(np.nan_to_num(table.values)).sum())
-        self.accepted = [(low - margin, high + margin) for low, high in accepted]
 
-    # ── tables of this query ──
+    def _drop_costly(self, is_reached: Mask, sources: list[int | None], limit: float) -> None:
+        """Drop leaves ``(l,)`` whose nearest row costs too much or changes too much, in place."""
+        if not np.isfinite(limit) and self.region.max_changes is None:
+            return
+        leaves = np.flatnonzero(is_reached)
+        nearest = nearest_cells(self.table, leaves, self.cells, sources)
+        is_useful = self.costs.total(nearest + self.offset) <= limit
+        if self.region.max_changes is not None:
+            is_useful &= (nearest != self.home).sum(axis=1) <= self.region.max_changes
+        is_reached[leaves[~is_useful]] = False
 
-    def _make_tables(self, sources: list[int | None]) -> None:
+    def _set_leaves(self, leaves: QueryLeaves) -> None:
         """Set up the words of the leaves that the query can reach."""
-        table = self.table
-        n_words = len(table.full)
-        root = table.full.copy()
-        for i, each in enumerate(table.cells):
-            if each.feature not in self.features:
-                root &= _fixed_mask(table, self.region, i)
-        upper = [np.empty((0, n_words), dtype=np.uint64)]
-        lower = [np.empty((0, n_words), dtype=np.uint64)]
-        for source, cells in zip(sources, self.cells, strict=True):
-            own_upper, own_lower = _range_tables(table, source, cells)
-            root &= own_upper[-1] & own_lower[0]
-            upper.append(own_upper)
-            lower.append(own_lower)
-        n_words_of_tree = np.diff(table.tree_start, append=n_words)
-        tree_of_word = np.repeat(np.arange(len(table.tree_start)), n_words_of_tree)
-        low, high = extremes(root[None], table.values.ravel())
-        lowest = np.minimum.reduceat(low[0], table.tree_start)
-        highest = np.maximum.reduceat(high[0], table.tree_start)
-        if not np.isfinite(lowest).all():
-            raise NoProof("a tree of the model has no leaf for this query")
-        is_constant = lowest == highest
-        self.base = table.form.base.astype(np.float64)
-        np.add.at(self.base, table.group[is_constant], lowest[is_constant])
-        kept = np.flatnonzero((root != 0) & ~is_constant[tree_of_word])
-        self.root = root[kept]
-        self.flat_values = table.values[kept].ravel()
-        self.trees, self.tree_start = np.unique(tree_of_word[kept], return_index=True)
-        self.tree_of_word = np.searchsorted(self.trees, tree_of_word[kept])
-        self.group = table.group[self.trees]
-        # Rows must be contiguous, because rows are looked up.
-        self.upper = np.ascontiguousarray(np.vstack(upper)[:, kept])
-        self.lower = np.ascontiguousarray(np.vstack(lower)[:, kept])
+        self.base = leaves.base
+        self.root = leaves.root
+        self.flat_values = leaves.flat_values
+        self.trees = leaves.trees
+        self.tree_start = leaves.tree_start
+        self.tree_of_word = leaves.tree_of_word
+        self.group = self.table.group[self.trees]
+        self.upper = leaves.upper
+        self.lower = leaves.lower
         self.own = self.upper & self.lower
 
     def _make_costs(self) -> Costs:
@@ -210,25 +223,13 @@ class BoxProblem:
         """Return the cuts, and how much each matters to each tree."""
         weights = [np.empty((len(self.trees), 0))]
         for source, cells in zip(sources, self.cells, strict=True):
-            weights.append(self._cut_weights(source, cells))
+            weights.append(cut_weights(self.table, source, cells, self.trees))
         feature = np.repeat(np.arange(len(self.cells)), self.sizes - 1)
         cell = _joined([np.arange(size - 1) for size in self.sizes]).astype(np.intp)
         at = self.offset[feature] + cell
         is_above = cell >= self.home[feature]
         far_power = self.costs.power[at + is_above]
         return Cuts(feature, cell, csr_array(np.hstack(weights).T.astype(np.float32)), far_power)
-
-    def _cut_weights(self, source: int | None, cells: LocalCells) -> Array:
-        """Return how much the cuts of a feature matter to each tree, of shape (t, cuts)."""
-        n_cuts = len(cells.cell) - 1
-        if source is None:
-            return np.zeros((len(self.trees), n_cuts))
-        weight = self.table.weight[source][self.trees]
-        if not cells.is_line:  # one listed cell is split off after the other
-            return np.repeat(weight, n_cuts, axis=1)
-        total = np.cumsum(np.pad(weight, ((0, 0), (1, 0))), axis=1)
-        # Cells c and c + 1 of the model are separated by its cut c.
-        return np.diff(total[:, cells.cell], axis=1)
 
     # ── rows ──
 
@@ -358,37 +359,10 @@ def _cells_of_query(
     all_cells = [table.cells[i] for i in sources if i is not None]
     for feature in sorted(set(ruled) - tested):
         nothing = np.empty(0, dtype=np.intp)
-        all_cells.append(Line(feature, None, np.empty(0), nothing, nothing, nothing > 0))
+        all_cells.append(Line(feature, np.empty(0), nothing, nothing, nothing > 0))
         sources.append(None)
     farthest = np.inf if region.cost.norm == 0 else limit
-    return local_cells(table.form, region, all_cells, farthest, ruled), sources
-
-
-def _fixed_mask(table: LeafTable, region: Region, i: int) -> Words:
-    """Return the leaves that agree with the query's cell of a feature that can't move."""
-    cells = table.cells[i]
-    code = region.query[cells.feature]
-    if np.isnan(code):
-        return np.asarray(table.missing[i])
-    at = int(cells_of_codes(table.form, region, cells, np.array([code]))[0])
-    return np.asarray(table.upper[i][at] & table.lower[i][at])
-
-
-def _range_tables(table: LeafTable, source: int | None, cells: LocalCells) -> tuple[Words, Words]:
-    """Return the leaves of cells up to each one and from each one on, whose AND is a range.
-
-    Of listed cells only single ones and the last ones are ranges: up to the last one there are
-    all leaves, and up to any other those of this cell alone.
-    """
-    if source is None:
-        everything = np.repeat(table.full[None], len(cells.cell), axis=0)
-        return everything, everything
-    upper = table.upper[source][cells.cell]
-    lower = table.lower[source][cells.cell]
-    if not cells.is_line:
-        lower = np.bitwise_or.accumulate(lower[::-1], axis=0)[::-1]
-        upper[-1] = _ALL
-    return upper, lower
+    return local_cells(region, all_cells, farthest, ruled), sources
 
 
 def extremes(mask: Words, flat_values: Array) -> tuple[Array, Array]:

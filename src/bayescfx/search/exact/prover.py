@@ -16,7 +16,8 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Rows
-from bayescfx.deadline import Deadline
+from bayescfx.deadline import Deadline, limited_to
+from bayescfx.errors import OutOfTime
 from bayescfx.models.model import Model
 from bayescfx.models.readers import Form, Reading, TreeEnsemble, read_model
 from bayescfx.models.readers.forms import invert_link
@@ -26,7 +27,7 @@ from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
 from bayescfx.search.exact.linear_form import find_nearest_linear
-from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.problem import ROUNDING, BoxProblem
 from bayescfx.space.region import Region
 
 Conclusion: TypeAlias = Literal["optimal", "bounded", "out of reach"]
@@ -37,6 +38,8 @@ ROWS_TO_COMPARE = 128
 _SAFETY = 4.0
 #: Outputs are the same if they differ by less than this share (numerical).
 _SAME_OUTPUT = 1e-7
+#: Scored rows for which the sums are computed from cells as well.
+_ROWS_IN_CELLS = 8
 #: Seconds that the search of a linear model may take; most take some hundredths.
 _LINEAR_SECONDS = 2.0
 
@@ -195,27 +198,41 @@ def prove(
     work : Work
         What limits the proof.
     """
-    region = question.region
     try:
-        search = _start_search(question, prover, prover.form(region, *scored), cost, work)
+        with limited_to(work.deadline):
+            search = _start_search(question, prover, scored, cost, work)
         bound = yield from _ask_outputs(question, search)
     except NoProof as error:
         return Proof(reason=str(error))
+    except OutOfTime:
+        return Proof(reason="the time was over before the proof began")
     return _conclude(bound)
 
 
 def _start_search(
-    question: Provable, prover: Prover, form: Form, cost: float, work: Work
+    question: Provable, prover: Prover, scored: tuple[Array, Array], cost: float, work: Work
 ) -> Generator[Array, Mask, Bound]:
     """Return the search for rows that cost less than the best known answer."""
     region = question.region
+    form = prover.form(region, *scored)
     accepted = raw_intervals(form, question.acceptance, prover.reading(region).rounding)
     limit = cost * (1.0 - BRANCHING.same_cost)
     if isinstance(form, TreeEnsemble):
-        problem = BoxProblem(prover.table(region, form), region, accepted, limit=limit)
+        table = prover.table(region, form)
+        _check_table(table, region, scored[0])
+        problem = BoxProblem(table, region, accepted, limit=limit)
         return find_nearest(Branching(problem, limit, work))
     deadline = min(work.deadline, Deadline.after(_LINEAR_SECONDS), key=attrgetter("at"))
     return find_nearest_linear(form, region, accepted, limit=limit, deadline=deadline)
+
+
+def _check_table(table: LeafTable, region: Region, X: Array) -> None:
+    """Raise `NoProof` if cells give other sums than the form for some of the codes ``(n, d)``."""
+    X = np.concatenate([region.query[None], X[:: max(len(X) // _ROWS_IN_CELLS, 1)]])
+    expected = table.form.raw(region.rows(X))
+    slack = ROUNDING * float(np.abs(table.leaf_value).sum())
+    if not (np.abs(table.raw(X) - expected) <= slack + ROUNDING * np.abs(expected)).all():
+        raise NoProof("the model transforms a feature in a way that neither rises nor falls")
 
 
 def _ask_outputs(

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from bayescfx.deadline import time_limit
+from bayescfx.errors import OutOfTime
 from bayescfx.models.readers import TreeEnsemble
 from bayescfx.search.exact.branching import Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
@@ -54,7 +56,10 @@ def cheapest_relaxations(question: Provable, prover: Prover, work_each: float) -
     """
     found = []
     for words, region in relaxed_regions(question.region):
-        cost = _lowest_cost(question, prover, region, work_each)
+        try:
+            cost = _lowest_cost(question, prover, region, work_each)
+        except OutOfTime:
+            break
         if np.isfinite(cost):
             found.append(RelaxedCost(words, cost))
     return sorted(found, key=lambda each: each.cost)[:MOST_NAMED]
@@ -106,7 +111,7 @@ def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float
         problem = BoxProblem(prover.table(region, form), region, accepted)
     except NoProof:
         return np.inf
-    branching = Branching(problem, work=Work(work))
+    branching = Branching(problem, work=Work(work, time_limit.get()))
     search = find_nearest(branching)
     try:
         rows = next(search)
