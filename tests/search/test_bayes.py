@@ -18,8 +18,8 @@ from bayescfx.models.model import Link, Model
 from bayescfx.potentials import increase
 from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX, Phase
+from bayescfx.search.finish import distinct
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
 from bayescfx.space.neighbourhood import n_to_settle
 from bayescfx.space.space import Space
 from bayescfx.surrogate.fit import SurrogateSettings

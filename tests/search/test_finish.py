@@ -17,13 +17,14 @@ from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.finish import (
+    distinct,
     finish,
     halve,
+    needless,
     shorter_rows,
 )
 from bayescfx.search.objectives import FlatBoxes
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct, needless
 from bayescfx.search.start import single_changes
 from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle, take_back

@@ -22,9 +22,9 @@ from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import cheapest_relaxations
+from bayescfx.search.finish import distinct
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
-from bayescfx.search.threads import one_thread
+from bayescfx.search.turns import one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 from bayescfx.space.effort import effort
 from bayescfx.space.space import Space

@@ -9,11 +9,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from bayescfx.arrays import Array
-from bayescfx.search.baselines import LBFGSB, RandomSearch
+from bayescfx.search.baselines import LBFGSB, NaiveBayes, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.exact.exact_search import Exact, prove_best, stopped_by_proof
 from bayescfx.search.gradient import ProjectedGradient
-from bayescfx.search.naive import NaiveBayes
 from bayescfx.search.question import Question, Rounds, Search, Stopped
 from bayescfx.search.sweep import Sweep
 

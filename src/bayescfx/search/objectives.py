@@ -18,7 +18,7 @@ import numpy as np
 from bayescfx.acquisition import LogEI, log_probability_in
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.potentials import Intervals, LevelPotential
-from bayescfx.search.selection import different, further
+from bayescfx.search.finish import different, further
 from bayescfx.space.effort import clear_changes, effort, effort_rise
 from bayescfx.space.region import Region
 from bayescfx.surrogate.coordinates import Coordinates

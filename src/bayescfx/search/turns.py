@@ -1,10 +1,16 @@
-"""The loop of all searches: one model call per round serves every open question."""
+"""The loop of all searches: one model call per round serves every open question.
+
+The surrogate's matrices are small: many threads wait for each other longer than the work takes.
+Where `threadpoolctl` is installed (scikit-learn brings it), there is one thread while a search
+thinks, and only then: the user's model keeps its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -14,7 +20,6 @@ from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime
 from bayescfx.evaluations.evaluator import Scores, Stop
 from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
-from bayescfx.search.threads import one_thread
 from bayescfx.space.effort import effort
 
 T = TypeVar("T")
@@ -240,3 +245,18 @@ def _current_step(question: Question) -> Step:
         reached=question.reached,
         cost=float(effort(question.region, row)[0]),
     )
+
+
+@cache
+def _controller() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which linear algebra runs on one thread, where that can be set."""
+    controller = _controller()
+    return nullcontext() if controller is None else controller.limit(limits=1)
