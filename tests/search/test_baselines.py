@@ -55,7 +55,7 @@ def test_random_search_stops_early_only_if_it_is_satisfied() -> None:
     at_once = replace(KINDS["real"], target=increase(by=0.5))
     question, _ = ask(at_once, 400)
     assert drive(RandomSearch(batch=1), question) == "converged"
-    assert question.hits.sum() == 1
+    assert question.accepted(question.y).sum() == 1
     for weight, n in ((0.1, 1), (0.0, 2)):
         question, _ = ask(at_once, 400, weight=weight, n=n)
         assert finish(RandomSearch(batch=1), question) == "budget"

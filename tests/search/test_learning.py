@@ -63,7 +63,7 @@ def test_relevant_rows_are_kept_of_many_scored_ones() -> None:
     assert len(question.lessons()[1]) <= 450
     hits = X[question.accepted(y)]
     cheapest = np.sort(question.region.distance(hits))[:50]
-    kept = np.sort(question.region.distance(question.X[question.hits]))[:50]
+    kept = np.sort(question.region.distance(question.X[question.accepted(question.y)]))[:50]
     np.testing.assert_array_equal(kept, cheapest)
     assert (question.y.min(), question.y.max()) == (y.min(), y.max())
     below = y[~question.accepted(y)].max()

@@ -19,6 +19,7 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.report import report
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
+from bayescfx.search.exact.prover import Proof
 from bayescfx.search.question import Question
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
@@ -180,6 +181,7 @@ def _make_questions(
         )
         if settings.prove is not False:
             question.prover = block.prover
+            question.proof = Proof()
             question.proof_work = settings.proof_work(len(regions))
             question.proof_seconds = settings.proof_seconds
         questions.append(question)

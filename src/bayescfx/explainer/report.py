@@ -114,8 +114,8 @@ def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> 
     X = np.concatenate(codes)
     rows = rows_of(questions[0].evaluator.rows(X, np.array(queries)))
     shares: list[float | None] = [None] * len(X)
-    if space.plausibility is not None:
-        shares = space.plausibility.share(X).tolist()
+    if space.sample.plausibility is not None:
+        shares = space.sample.plausibility.share(X).tolist()
     cells = by_feature(questions[0].region.schema, rows)
     for row, by_name, share in zip(rows, cells, shares, strict=True):
         yield AnswerRow(row, by_name, share)

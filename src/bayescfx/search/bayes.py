@@ -426,7 +426,9 @@ class _Run:
         question = self.question
         key = (len(question.known), len(question.asked))
         if self._record is None or self._record_key != key:
-            self._record = Record(question.region, question.X[question.hits], question.n)
+            self._record = Record(
+                question.region, question.X[question.accepted(question.y)], question.n
+            )
             self._record_key = key
         return self._record
 
@@ -628,7 +630,7 @@ class _Run:
             question.region,
             question.surrogate_acceptance,
             record,
-            FlatBoxes(question.region, question.X, question.y, ~question.hits),
+            FlatBoxes(question.region, question.X, question.y, ~question.accepted(question.y)),
             self.accuracy.widening(),
             self.accuracy.failed_hits(surrogate),
             margin,

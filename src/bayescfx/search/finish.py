@@ -124,7 +124,7 @@ def halve(question: Question, X: Array) -> Array:
     """Return rows ``(n, d)`` with a change cut to halfway between it and the last known miss."""
     region = question.region
     scored = question.X
-    is_miss = ~question.hits
+    is_miss = ~question.accepted(question.y)
     found = [X[:0]]
     for x, cost in zip(X, effort(region, X), strict=True):
         rows = np.vstack([X[:0], *shorter_rows(region, scored, is_miss, x, TUNING.halves)])

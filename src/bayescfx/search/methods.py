@@ -60,7 +60,7 @@ def _sweep_first(question: Question) -> Rounds:
     is_provable = question.prover is not None and question.evaluator.model.local
     reserve = TUNING.rows_for_proof if is_provable else 0
     stopped = yield from Sweep().first(question, reserve)
-    if stopped != "exhausted":  # else every allowed row was scored
+    if stopped != "exhausted" and question.prover is not None:  # else every allowed row was scored
         stopped = yield from _prove_sweep(question, stopped)
     if stopped is not None:
         return stopped

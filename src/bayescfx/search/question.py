@@ -216,7 +216,7 @@ class Question(Account):
         self.prover: Prover | None = None
         self.proof_work = np.inf
         self.proof_seconds = np.inf
-        self.proof = Proof()
+        self.proof = Proof(reason="`prove` is off")
         self.known: Known = evaluator.known
         self.inside = Nearby(self)
         self.alike = Nearby(self)
@@ -299,11 +299,6 @@ class Question(Account):
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
         return self.known.take(self.inside.places(self.region.contains, self._best))[1]
-
-    @property
-    def hits(self) -> Mask:
-        """Which rows of `X` reach the target."""
-        return self.accepted(self.y)
 
     @property
     def reached(self) -> bool:

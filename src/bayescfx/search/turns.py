@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -191,27 +191,22 @@ def _advance(
         return None
     try:
         return step(None if scores is None else scores.y)
-    except (StopIteration, Stop, OutOfTime, BayesCFXError) as end:
-        _record_end(question, end, records_errors)
-        return None
-
-
-def _record_end(question: Question, end: Exception, records_errors: bool) -> None:
-    """Record why a search has stopped; raise an error that is not one of the usual reasons."""
-    if isinstance(end, StopIteration):
+    except StopIteration as end:
         question.stopped = end.value
-    elif isinstance(end, Stop):
-        question.stopped = end.stopped
-    elif isinstance(end, OutOfTime):
+    except Stop as stop:
+        question.stopped = stop.stopped
+    except OutOfTime:
         question.stopped = "timeout"
-    elif isinstance(end, InfeasibleError) and records_errors:
-        question.error = end
-    else:
-        _raise_for(question, end)
+    except BayesCFXError as error:
+        _take_error(question, error, records_errors)
+    return None
 
 
-def _raise_for(question: Question, error: Exception) -> NoReturn:
-    """Raise an error with the name of its query, if there are several."""
+def _take_error(question: Question, error: BayesCFXError, records_errors: bool) -> None:
+    """Record that no row is allowed, or raise the error with the name of its query."""
+    if isinstance(error, InfeasibleError) and records_errors:
+        question.error = error
+        return
     if question.name is not None:
         error.add_note(f"for the query {question.name}")
     raise error

@@ -246,7 +246,7 @@ class _Builder:
             weight=self.weight,
             cost=self.space.price,
             max_changes=self.max_changes,
-            data=self.space.background,
+            data=self.space.sample.rows,
             **axis_fields(axes, self.recomputed, self.weight, self.space.scale),
         )
         adapted = [rule.for_query(region) for rule in self.rules]

@@ -53,9 +53,7 @@ def prove_best(question: Question) -> Generator[Array, Array, None]:
 
     Sets ``question.proof``.
     """
-    if question.prover is None:
-        question.proof = Proof(reason="`prove` is off")
-        return
+    assert question.prover is not None  # else nothing is proven
     if question.region.cost.weight == 0.0 and question.reached:
         question.proof = Proof(reason="the cost is switched off")
         return
