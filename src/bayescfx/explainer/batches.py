@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.deadline import limited_to
-from bayescfx.errors import BayesCFXError, ModelError, TargetError, attach
+from bayescfx.errors import BayesCFXError, ModelError, SpaceError, TargetError, attach
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator, Stopped
 from bayescfx.evaluations.memory import Packed
@@ -156,7 +156,7 @@ def _pose(
                 raise _missing_output(question)
             question.begin(block.targets[position - block.first], float(score.y[0]))
             questions.append(question)
-        except (TargetError, ModelError) as error:
+        except (TargetError, ModelError, SpaceError) as error:
             if block.on_error == "raise":
                 raise block.name_query(position, error) from None
             errors[position] = error

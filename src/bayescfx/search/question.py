@@ -16,7 +16,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.deadline import time_limit
-from bayescfx.errors import InfeasibleError, TargetError
+from bayescfx.errors import BayesCFXError, TargetError
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.evaluations.evaluator import Stopped as Stopped  # for searches
 from bayescfx.evaluations.known import Known
@@ -183,8 +183,8 @@ class Question(Account):
         The most seconds of a proof.
     proof : Proof
         What is proven about the best answer.
-    error : InfeasibleError or None
-        Why there is no allowed row, if that is recorded.
+    error : BayesCFXError or None
+        Why there is no allowed row, or which rule fails, if that is recorded.
     """
 
     output: float
@@ -223,7 +223,7 @@ class Question(Account):
         self.already_met = False
         self.ran: list[str] = []
         self.stopped: Stopped | None = None
-        self.error: InfeasibleError | None = None
+        self.error: BayesCFXError | None = None
         self._link = None if evaluator.model.link is None else Logit()
 
     def begin(self, target: object, output: float) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, limited_to
-from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime
+from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime, SpaceError
 from bayescfx.evaluations.evaluator import Scores, Stop
 from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
 from bayescfx.space.effort import effort
@@ -118,8 +118,8 @@ def run_searches(
     on_step : callable, optional
         Receives a `Step` per question and round.
     records_errors : bool, default False
-        Whether a search without an allowed row records its error in ``question.error`` and stops;
-        else it raises it.
+        Whether a search without an allowed row, or with a rule that fails, records its error in
+        ``question.error`` and stops; else it raises it.
     """
     rounds: dict[Question, Rounds] = {}
     try:
@@ -203,8 +203,8 @@ def _advance(
 
 
 def _take_error(question: Question, error: BayesCFXError, records_errors: bool) -> None:
-    """Record that no row is allowed, or raise the error with the name of its query."""
-    if isinstance(error, InfeasibleError) and records_errors:
+    """Record that no row is allowed or a rule fails, or raise it with the name of its query."""
+    if records_errors and isinstance(error, InfeasibleError | SpaceError):
         question.error = error
         return
     if question.name is not None:
