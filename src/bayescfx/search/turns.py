@@ -140,8 +140,9 @@ def run_searches(
                         requests.append((question, rows))
                 found = questions[0].evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
-            for question in scores:
-                _report_step(question, interrupt, on_step)
+            if on_step is not None:
+                for question in scores:
+                    _report_step(question, interrupt, on_step)
     except (_Interrupted, KeyboardInterrupt):
         interrupt.is_requested = True
     finally:
