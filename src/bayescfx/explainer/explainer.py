@@ -104,7 +104,7 @@ class Explainer:
         self._owns_file = isinstance(evaluations, str | os.PathLike)
         if isinstance(evaluations, str | os.PathLike):
             evaluations = Evaluations.open(evaluations)
-        is_usable = evaluations is None or is_a(evaluations, Evaluations)
+        is_usable = is_a(evaluations, Evaluations, type(None))
         check(is_usable, "evaluations", "None, Evaluations or a path", evaluations)
         self.evaluations = evaluations
         self.model = as_model(model, space.schema)

@@ -184,7 +184,7 @@ class _Satisfied(Exception):
 
 def is_satisfied(question: Question) -> bool:
     """Return whether nothing can be gained any more: one answer, at no cost, that is found."""
-    return question.weight == 0.0 and question.n == 1 and question.reached
+    return question.region.cost.weight == 0.0 and question.n == 1 and question.reached
 
 
 @dataclass(frozen=True, eq=False)

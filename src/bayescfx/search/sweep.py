@@ -242,7 +242,7 @@ class SweepState:
     @property
     def is_satisfied(self) -> bool:
         """Whether there are enough answers and nearer ones are worth nothing."""
-        return self.question.weight <= 0.0 and self.standing[0] >= self.question.n
+        return self.region.cost.weight == 0.0 and self.standing[0] >= self.question.n
 
     @property
     def left(self) -> int:
@@ -345,7 +345,7 @@ def _search_around(state: SweepState, at: Indices) -> Generator[Array, Array, No
 
     Also several at once, except around answers with few changes.
     """
-    if not len(at) or state.spare <= 0:
+    if not len(at):
         return
     bases = state.X[at]
     state.centres.update(row_keys(bases))

@@ -85,6 +85,10 @@ class Interrupt:
             self.error = error
 
 
+#: What a search has received before its first request.
+_NO_SCORES = Scores(None, None)  # type: ignore[arg-type]  # a generator starts with None
+
+
 class _Interrupted(Exception):
     """The end of all searches was requested."""
 
@@ -127,7 +131,7 @@ def run_searches(
             rounds = {question: search.rounds(question) for question in questions}
         else:
             _run_one_by_one(search, questions, deadline, interrupt, on_step, records_errors)
-        scores: dict[Question, Scores | None] = dict.fromkeys(rounds)
+        scores = dict.fromkeys(rounds, _NO_SCORES)
         while scores:
             requests: list[tuple[Question, Array]] = []
             with limited_to(deadline):
@@ -163,7 +167,7 @@ def _run_one_by_one(
         question.after = partial(_report_step, question, interrupt, on_step)
         with limited_to(deadline):
             run = partial(_run_alone, search, question)
-            _advance(question, run, None, interrupt, records_errors)
+            _advance(question, run, _NO_SCORES, interrupt, records_errors)
 
 
 def _run_alone(search: LoneSearch, question: Question, _: None) -> None:
@@ -174,7 +178,7 @@ def _run_alone(search: LoneSearch, question: Question, _: None) -> None:
 def _advance(
     question: Question,
     step: Callable[[Any], T],
-    scores: Scores | None,
+    scores: Scores,
     interrupt: Interrupt,
     records_errors: bool,
 ) -> T | None:
@@ -184,14 +188,14 @@ def _advance(
     """
     if interrupt.is_requested:
         raise _Interrupted
-    if scores is not None and scores.stopped:
+    if scores.stopped:
         question.stopped = scores.stopped
         return None
     if question.left <= 0:
         question.stopped = "budget"
         return None
     try:
-        return step(None if scores is None else scores.y)
+        return step(scores.y)
     except StopIteration as end:
         question.stopped = end.value
     except Stop as stop:

@@ -111,8 +111,7 @@ def _encode_all(
 
     The errors of the others are added to `errors`.
     """
-    is_table = isinstance(rows, pd.DataFrame | np.ndarray) and rows.ndim == 2
-    if is_table and len(rows):
+    if isinstance(rows, pd.DataFrame | np.ndarray) and rows.ndim == 2 and len(rows):
         with contextlib.suppress(BayesCFXError):  # look at each row, to say which is wrong
             return _encode(schema, rows), list(range(len(rows)))
     good: list[Own] = []
