@@ -80,13 +80,13 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.result.assessment import assess as assess
     from bayescfx.result.assessment import what_if as what_if
     from bayescfx.search.baselines import LBFGSB as LBFGSB
+    from bayescfx.search.baselines import NaiveBayes as NaiveBayes
     from bayescfx.search.baselines import RandomSearch as RandomSearch
     from bayescfx.search.bayes import BayesCFX as BayesCFX
     from bayescfx.search.exact.certificate_check import CertificateCheck as CertificateCheck
     from bayescfx.search.exact.certificate_space import CertificateError as CertificateError
     from bayescfx.search.exact.exact_search import Exact as Exact
     from bayescfx.search.gradient import ProjectedGradient as ProjectedGradient
-    from bayescfx.search.naive import NaiveBayes as NaiveBayes
     from bayescfx.search.sweep import Sweep as Sweep
     from bayescfx.search.turns import Step as Step
     from bayescfx.space.space import Space as Space
@@ -118,13 +118,12 @@ _HOMES = {
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "result.assessment": "WhatIf assess what_if",
-        "search.baselines": "LBFGSB RandomSearch",
+        "search.baselines": "LBFGSB NaiveBayes RandomSearch",
         "search.bayes": "BayesCFX",
         "search.exact.certificate_check": "CertificateCheck",
         "search.exact.certificate_space": "CertificateError",
         "search.exact.exact_search": "Exact",
         "search.gradient": "ProjectedGradient",
-        "search.naive": "NaiveBayes",
         "search.sweep": "Sweep",
         "search.turns": "Step",
         "space.space": "Space",

@@ -85,8 +85,9 @@ def test_the_time_is_kept_by_slow_rules(method: str, monkeypatch: pytest.MonkeyP
         clock.now += 1.0
         return np.asarray(rows)[:, 0] > 1e9 if clock.now > 1 else np.ones(len(rows), dtype=bool)
 
+    space = cube().require(rule)
     answer = cfx.explain(
-        clock.model, ZERO, cube().require(rule), 40.0, method=method, timeout=8, rng=0
+        clock.model, ZERO, space, 40.0, method=method, budget=1000, timeout=8, rng=0
     )
     assert answer.stopped == "timeout"
     assert clock.now <= 9.0  # no rule is tested after the deadline

@@ -211,6 +211,32 @@ def test_a_query_without_an_allowed_row_stops_nothing() -> None:
     assert "error" not in table["status"].drop("q1").tolist()
 
 
+def refuses_row_5(rows: pd.DataFrame) -> Any:
+    if (rows["k"] == 5).any():
+        raise LookupError("k is 5")
+    return rows["a"] + rows["b"]
+
+
+@pytest.mark.parametrize("how", ["rule", "derived column"])
+def test_an_exception_of_a_users_function_does_not_end_a_stream(how: str) -> None:
+    X = numbers().drop(columns="b")
+    X["b"] = 0.0
+    space = cfx.Space.from_data(X).fix("k")
+    if how == "rule":
+        space = space.require(lambda rows: refuses_row_5(rows) < np.inf, "finite")
+        name = "rule 'finite'"
+    else:
+        X["b"] = X["a"]
+        space = cfx.Space.from_data(X).fix("k").derive("b", lambda rows: 0 * refuses_row_5(rows))
+        name = "derive('b')"
+    frames = (X[a:b] for a, b in pairwise([0, 7, 12]))
+    table = pd.concat(cfx.explain_stream(model, frames, space, cfx.at_least(1.0), budget=9, rng=0))
+    failed = table[table["status"] == "error"]
+    assert failed.index.tolist() == ["q5"]
+    assert str(failed["error"].iloc[0]).startswith(f"{name} raised LookupError: k is 5")
+    assert table.index.nunique() == 12
+
+
 def test_a_derived_column_that_fails_for_one_of_several_rows_is_recorded() -> None:
     X = numbers()
 

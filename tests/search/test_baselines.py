@@ -1,8 +1,9 @@
-"""Random search and L-BFGS-B."""
+"""Random search, L-BFGS-B, and Bayesian optimisation of the potential itself."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,7 @@ import pytest
 
 from bayescfx.data import Categorical, Integer
 from bayescfx.potentials import increase
-from bayescfx.search.baselines import LBFGSB, RandomSearch
-from bayescfx.search.naive import NaiveBayes
+from bayescfx.search.baselines import LBFGSB, NaiveBayes, RandomSearch
 from bayescfx.search.question import Search
 from bayescfx.space.space import Space
 from tests.search.kinds import KINDS, LEVELS, Kind, ask, finish
@@ -55,7 +55,7 @@ def test_random_search_stops_early_only_if_it_is_satisfied() -> None:
     at_once = replace(KINDS["real"], target=increase(by=0.5))
     question, _ = ask(at_once, 400)
     assert drive(RandomSearch(batch=1), question) == "converged"
-    assert question.hits.sum() == 1
+    assert question.accepted(question.y).sum() == 1
     for weight, n in ((0.1, 1), (0.0, 2)):
         question, _ = ask(at_once, 400, weight=weight, n=n)
         assert finish(RandomSearch(batch=1), question) == "budget"
@@ -105,3 +105,25 @@ def test_lbfgsb_moves_integers_by_whole_steps_and_keeps_levels_within_a_climb() 
     assert rows["c"].tolist()[:4] == ["low", "low", "low", "mid"]
     # one climb is a point and its three neighbours, again and again, at one level
     assert rows["d"].tolist() == ["red"] * 12
+
+
+# ── Bayes ──
+
+
+def test_naive_bayes_proposes_batches() -> None:
+    question, model = ask(KINDS["real"], 11, weight=0.1)
+    finish(NaiveBayes(starts=2, batch=4), question)
+    assert [len(call) for call in model.calls] == [1, 2, 4, 4]
+
+
+def test_naive_bayes_starts_from_failed_rows_alone() -> None:
+    given = KINDS["real"]
+    seen: list[int] = []
+
+    def late(rows: pd.DataFrame) -> Any:
+        seen.extend(range(len(rows)))
+        return given.model(rows) if len(seen) > 6 or len(seen) == 1 else np.full(len(rows), np.nan)
+
+    question, _ = ask(replace(given, model=late), 12, on_fault="skip")
+    assert finish(NaiveBayes(), question) in ("budget", "converged")
+    assert len(question.y) > 1

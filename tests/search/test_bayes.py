@@ -18,8 +18,8 @@ from bayescfx.models.model import Link, Model
 from bayescfx.potentials import increase
 from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX, Phase
+from bayescfx.search.finish import distinct
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
 from bayescfx.space.neighbourhood import n_to_settle
 from bayescfx.space.space import Space
 from bayescfx.surrogate.fit import SurrogateSettings
@@ -72,7 +72,7 @@ def finish(question: Question, search: BayesCFX | None = None) -> str:
 
 
 def cheapest(question: Question) -> float:
-    return float(question.region.distance(question.X[question.hits]).min())
+    return float(question.region.distance(question.X[question.accepted(question.y)]).min())
 
 
 # ── phases ──
@@ -113,7 +113,7 @@ def test_each_phase_names_the_next_or_the_ending(
 def test_answers_after_the_first_hit_are_nearer(model: Callable[[pd.DataFrame], Any]) -> None:
     question, _ = ask(model, by=1.0, budget=40)
     finish(question)
-    hits = np.flatnonzero(question.hits)
+    hits = np.flatnonzero(question.accepted(question.y))
     cost = question.region.distance(question.X)[hits]
     assert len(hits) > 1
     assert cost.min() < cost[0]  # nearer than the first hit
@@ -138,8 +138,8 @@ def test_after_the_first_hit_every_row_is_nearer() -> None:
 def test_with_the_cost_switched_off_the_first_hit_is_enough() -> None:
     question, recorder = ask(weight=0.0, budget=40)
     assert finish(question) == "converged"
-    assert question.hits.sum() == 1
-    assert question.hits[-1]
+    assert question.accepted(question.y).sum() == 1
+    assert question.accepted(question.y)[-1]
     assert len(recorder.rows) < 40
 
 
@@ -230,7 +230,7 @@ def test_several_answers_change_different_features(weight: float | None) -> None
     finish(question)
     chosen = distinct(question, 3)
     assert len(chosen) == 3
-    assert question.hits[chosen].all()
+    assert question.accepted(question.y)[chosen].all()
     assert len(set(supports(question, chosen))) == 3
 
 

@@ -17,13 +17,14 @@ from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.finish import (
+    distinct,
     finish,
     halve,
+    needless,
     shorter_rows,
 )
 from bayescfx.search.objectives import FlatBoxes
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct, needless
 from bayescfx.search.start import single_changes
 from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle, take_back
@@ -177,7 +178,7 @@ def test_hardly_any_of_several_answers_has_a_needless_change(steps: bool) -> Non
         question = ask(f, Space.from_data(data), query, increase(by=0.6), budget=80, n=3, seed=seed)
         run_to_end(question)
         X = answers(question)
-        assert question.hits[distinct(question, 3)].all()
+        assert question.accepted(question.y)[distinct(question, 3)].all()
         found += len(X)
         back = take_back(question.region, X)
         y = np.asarray(f(pd.DataFrame(back, columns=list("abcde"))), dtype=np.float64)

@@ -14,10 +14,9 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.models.model import Model
 from bayescfx.propose import ledger
-from bayescfx.search import bayes, learning, objectives
-from bayescfx.search.learning import Nearby
-from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
+from bayescfx.search import bayes, objectives
+from bayescfx.search.finish import distinct
+from bayescfx.search.question import Nearby, Question, relevant
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from tests.search.questions import MIDDLE, UNIT, plane
@@ -64,7 +63,7 @@ def test_relevant_rows_are_kept_of_many_scored_ones() -> None:
     assert len(question.lessons()[1]) <= 450
     hits = X[question.accepted(y)]
     cheapest = np.sort(question.region.distance(hits))[:50]
-    kept = np.sort(question.region.distance(question.X[question.hits]))[:50]
+    kept = np.sort(question.region.distance(question.X[question.accepted(question.y)]))[:50]
     np.testing.assert_array_equal(kept, cheapest)
     assert (question.y.min(), question.y.max()) == (y.min(), y.max())
     below = y[~question.accepted(y)].max()
@@ -133,7 +132,7 @@ def test_the_work_of_a_step_is_bounded_after_many_scored_rows(
         looked.append(len(y))
         add(self, counts, places, X, y)
 
-    monkeypatch.setattr(learning.Nearby, "_add", adding)
+    monkeypatch.setattr(Nearby, "_add", adding)
     rows = known_rows(20_000)
     answer = explain(
         lambda frame: np.sin(3 * plane(frame)) + plane(frame),
@@ -211,7 +210,7 @@ def test_many_questions_after_many_scored_rows_use_little_memory(method: str) ->
 def test_relevant_rows_are_near_ones_and_some_from_everywhere() -> None:
     region = Space(UNIT).around(MIDDLE)
     X = known_rows(5_000).to_numpy()
-    chosen = learning.relevant(region, X, 200, np.empty((0, 4)))
+    chosen = relevant(region, X, 200, np.empty((0, 4)))
     assert len(chosen) == len(set(chosen.tolist())) == 200
     rank = np.argsort(np.argsort(np.abs(X - region.query).sum(axis=1)))[chosen]
     assert set(range(50)) <= set(rank.tolist())
@@ -261,9 +260,9 @@ def test_a_question_can_postpone_the_rows_of_other_questions() -> None:
 def test_relevant_rows_include_the_centres() -> None:
     region = Space(UNIT).around(MIDDLE)
     X = np.vstack([region.query, sample(region, 500, np.random.default_rng(0))])
-    chosen = learning.relevant(region, X, 50, X[[7]])
+    chosen = relevant(region, X, 50, X[[7]])
     assert len(chosen) == 50
     assert {0, 7} <= set(chosen.tolist())
-    assert learning.relevant(region, X, 501, X[[7]]).tolist() == list(range(501))
+    assert relevant(region, X, 501, X[[7]]).tolist() == list(range(501))
     near = np.abs(X - region.query).sum(axis=1)
     assert np.median(near[chosen]) < np.median(near)

@@ -40,13 +40,13 @@ def some_pairs() -> tuple[Any, Pairs, Any]:
 def test_the_first_guess_is_the_sum() -> None:
     _, pairs, gain = some_pairs()
     every = np.arange(len(pairs.i))
-    np.testing.assert_allclose(pairs.guess(every)[0], 5.0 + gain[pairs.i] + gain[pairs.j])
+    np.testing.assert_allclose(pairs.mean[every], 5.0 + gain[pairs.i] + gain[pairs.j])
 
 
 def test_the_deviation_is_that_of_a_brownian_sheet() -> None:
     _, pairs, gain = some_pairs()
     place = pairs.moves.place
-    _, std = pairs.guess(np.arange(len(pairs.i)))
+    std = pairs.std
     sheet = np.sqrt(place[pairs.i] * place[pairs.j])
     np.testing.assert_allclose(std, np.std(gain) / 3.0 * sheet, rtol=1e-6)
 
@@ -67,8 +67,7 @@ def test_pairs_are_chosen_by_their_expected_saving_and_each_once() -> None:
     rows = pairs.choose(20, None)
     closed = np.flatnonzero(~pairs.is_open)
     assert len(closed) == 20
-    mean, std = pairs.guess(np.arange(len(pairs.i)))
-    worth = chance(pairs.accepted, mean, std) / pairs.cost
+    worth = chance(pairs.accepted, pairs.mean, pairs.std) / pairs.cost
     assert worth[closed].min() >= np.delete(worth, closed).max() * (1.0 - 1e-6)
     assert not len(set(map(bytes, rows)) & set(map(bytes, pairs.choose(20, None))))
 

@@ -15,10 +15,9 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import SpaceError
-from bayescfx.search.baselines import LBFGSB, RandomSearch
+from bayescfx.search.baselines import LBFGSB, NaiveBayes, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
-from bayescfx.search.naive import NaiveBayes
 from bayescfx.search.question import Search
 from tests.search.kinds import KINDS, ask, finish
 from tests.search.questions import drive

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayescfx.data import Categorical, Real
 from bayescfx.potentials import at_least
-from bayescfx.search.selection import different, distinct, further, needless
+from bayescfx.search.finish import different, distinct, further, needless
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 from tests.search.questions import UNIT, asked

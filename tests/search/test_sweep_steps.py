@@ -10,8 +10,8 @@ import pytest
 from bayescfx.data import Real
 from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
+from bayescfx.search.finish import distinct
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
 from bayescfx.search.sweep import (
     TUNING,
     SweepState,

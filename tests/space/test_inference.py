@@ -125,15 +125,15 @@ def test_a_single_row_of_data_makes_a_space() -> None:
 def test_the_background_is_bounded_and_spread_over_the_data() -> None:
     X = np.arange(20_000.0).reshape(-1, 1)
     space = Space.from_data(X)
-    assert space.background.shape == (5_000, 1)
-    assert space.background[0, 0] == 0
-    assert space.background[-1, 0] == 19_999
+    assert space.sample.rows.shape == (5_000, 1)
+    assert space.sample.rows[0, 0] == 0
+    assert space.sample.rows[-1, 0] == 19_999
 
 
 def test_data_with_levels_the_user_left_out_still_makes_a_background() -> None:
     frame = pd.DataFrame({"c": ["a", "b", "x"], "n": [1.0, 2.0, 3.0]})
     space = Space.from_data(frame, kinds={"c": Categorical(["a", "b"])})
-    assert space.background.tolist() == [[0, 1], [1, 2]]
+    assert space.sample.rows.tolist() == [[0, 1], [1, 2]]
 
 
 def test_a_categorical_with_5000_levels_works() -> None:
@@ -156,5 +156,5 @@ def test_a_million_rows_make_a_space_in_bounded_memory() -> None:
     space = Space.from_data(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert space.background.shape == (5_000, d)
+    assert space.sample.rows.shape == (5_000, d)
     assert peak < X.nbytes / 2

@@ -21,7 +21,7 @@ from bayescfx.data.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import InMemory, Packed, joined
-from bayescfx.evaluations.section import Kept, Section, check_columns, check_model, merged, no_model
+from bayescfx.evaluations.section import Kept, Section, check_columns, merged, no_model
 from bayescfx.evaluations.store import File, Unwritten
 from bayescfx.models.identity import ModelIdentity
 
@@ -267,11 +267,21 @@ class Evaluations:
         if self._section is not None:
             chosen = self._claim_section(self._section.of(identity))
         elif name is not None and not self._is_named_by_user:
-            self._name = name if self._name is None else self._name
-            check_model(self._name, name)
+            self._name = self._name or name
+            self._check_class(name)
         if columns is not None and (layout := chosen.layout) is not None:
             check_columns(layout.names, columns)
         return chosen
+
+    def _check_class(self, name: str) -> None:
+        """Raise if the outputs are of another class of models; fingerprints do not count."""
+        if str(self._name).partition("#")[0] != name:
+            raise EvaluationsError(
+                f"`evaluations` holds outputs of {self._name}; got {name}.",
+                parameter="evaluations",
+                advice="Use one store for each model, or name it yourself with "
+                "Evaluations.open(path, model=...).",
+            )
 
     def _claim_section(self, section: Section) -> Evaluations:
         """Return the evaluations in a section of the file: these or others."""

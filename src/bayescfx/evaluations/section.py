@@ -21,7 +21,7 @@ from bayescfx.data.tables import Layout, Rows, cells_of
 from bayescfx.data.values import from_plain, to_plain
 from bayescfx.errors import EvaluationsError, suggest
 from bayescfx.evaluations.store import File, digest
-from bayescfx.models.identity import ModelIdentity, is_fingerprinted, is_same_class
+from bayescfx.models.identity import ModelIdentity, is_fingerprinted
 
 
 class Kept(NamedTuple):
@@ -330,17 +330,6 @@ def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
         raise EvaluationsError(
             f"`evaluations` holds rows with the columns {_some(known)}; got {_some(asked)}. "
             "Use one store for each set of columns."
-        )
-
-
-def check_model(known: str, asked: str) -> None:
-    """Raise if the outputs are of another model than those of the evaluations."""
-    if not is_same_class(known, asked):
-        raise EvaluationsError(
-            f"`evaluations` holds outputs of {known}; got {asked}.",
-            parameter="evaluations",
-            advice="Use one store for each model, or name it yourself with "
-            "Evaluations.open(path, model=...).",
         )
 
 

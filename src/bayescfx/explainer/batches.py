@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.deadline import limited_to
-from bayescfx.errors import BayesCFXError, ModelError, TargetError, attach
+from bayescfx.errors import BayesCFXError, ModelError, SpaceError, TargetError, attach
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator, Stopped
 from bayescfx.evaluations.memory import Packed
@@ -19,6 +19,7 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.report import report
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
+from bayescfx.search.exact.prover import Proof
 from bayescfx.search.question import Question
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
@@ -155,7 +156,7 @@ def _pose(
                 raise _missing_output(question)
             question.begin(block.targets[position - block.first], float(score.y[0]))
             questions.append(question)
-        except (TargetError, ModelError) as error:
+        except (TargetError, ModelError, SpaceError) as error:
             if block.on_error == "raise":
                 raise block.name_query(position, error) from None
             errors[position] = error
@@ -180,6 +181,7 @@ def _make_questions(
         )
         if settings.prove is not False:
             question.prover = block.prover
+            question.proof = Proof()
             question.proof_work = settings.proof_work(len(regions))
             question.proof_seconds = settings.proof_seconds
         questions.append(question)

@@ -159,15 +159,14 @@ class Block:
 
     def name(self, position: int) -> str:
         """Return how messages refer to a query: by its label, or by its position."""
-        label = self._label(position - self.first)
-        is_position = isinstance(label, int) and label == position
-        return f"at position {position}" if is_position or label is None else repr(label)
+        label = repr(self._label(position))
+        return f"at position {position}" if label in (repr(position), "None") else label
 
-    def _label(self, row_number: int) -> object:
-        """Return the label of a row in its table, or of a Series; None without a label."""
+    def _label(self, position: int) -> object:
+        """Return the label of a query in its table, or of a Series; None without a label."""
         if isinstance(self.rows, pd.DataFrame):
-            return self.rows.index.tolist()[row_number]
-        row = self.rows[row_number]
+            return self.rows.index.tolist()[position - self.first]
+        row = self.rows[position - self.first]
         return row.name if isinstance(row, pd.Series) else None
 
     def raise_first(self, errors: Mapping[int, BayesCFXError]) -> None:

@@ -101,10 +101,11 @@ class Explainer:
             )
         self.settings = CallSettings(**defaults)
         self.space = space
-        self._owns_file = isinstance(evaluations, str | os.PathLike)
+        self._opened: Evaluations | None = None
         if isinstance(evaluations, str | os.PathLike):
             evaluations = Evaluations.open(evaluations)
-        is_usable = evaluations is None or is_a(evaluations, Evaluations)
+            self._opened = evaluations
+        is_usable = is_a(evaluations, Evaluations, type(None))
         check(is_usable, "evaluations", "None, Evaluations or a path", evaluations)
         self.evaluations = evaluations
         self.model = as_model(model, space.schema)
@@ -122,8 +123,8 @@ class Explainer:
 
     def close(self) -> None:
         """Close the file of evaluations, if the explainer opened it."""
-        if self._owns_file and self.evaluations is not None:
-            self.evaluations.close()
+        if self._opened is not None:
+            self._opened.close()
 
     def explain(self, query: object, target: object, **options: Unpack[CallOptions]) -> Explanation:
         """Return the explanation of one query.

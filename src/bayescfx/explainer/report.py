@@ -22,9 +22,9 @@ from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import cheapest_relaxations
+from bayescfx.search.finish import distinct
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
-from bayescfx.search.threads import one_thread
+from bayescfx.search.turns import one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
@@ -114,8 +114,8 @@ def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> 
     X = np.concatenate(codes)
     rows = rows_of(questions[0].evaluator.rows(X, np.array(queries)))
     shares: list[float | None] = [None] * len(X)
-    if space.plausibility is not None:
-        shares = space.plausibility.share(X).tolist()
+    if space.sample.plausibility is not None:
+        shares = space.sample.plausibility.share(X).tolist()
     cells = by_feature(questions[0].region.schema, rows)
     for row, by_name, share in zip(rows, cells, shares, strict=True):
         yield AnswerRow(row, by_name, share)

@@ -25,8 +25,7 @@ from bayescfx.errors import ModelError, SpaceWarning, WorkerError, optional
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.batches import Batch, answer_block
 from bayescfx.explainer.block import Block
-from bayescfx.search.threads import one_thread
-from bayescfx.search.turns import Interrupt
+from bayescfx.search.turns import Interrupt, one_thread
 
 #: Blocks that are handed out at a time for each worker, so that memory does not grow with their
 #: number.

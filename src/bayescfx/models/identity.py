@@ -55,11 +55,6 @@ class ModelIdentity:
         return f"{name}#{self.fingerprint}" if self.fingerprint else name
 
 
-def is_same_class(label: str, other: str) -> bool:
-    """Return whether two labels name the same class, whatever their fingerprints."""
-    return label.partition("#")[0] == other.partition("#")[0]
-
-
 def is_fingerprinted(label: str | None) -> bool:
     """Return whether a label identifies the content of a model."""
     return "#" in (label or "")

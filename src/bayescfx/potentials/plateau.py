@@ -59,7 +59,7 @@ class Plateau(LevelPotential):
             )
         if math.isinf(self.low) and math.isinf(self.high):
             raise TargetError("Plateau: one of `low` and `high` must be finite; got both infinite.")
-        if not is_number(self.width) or self.width <= 0.0:
+        if not is_number(self.width, math.nextafter(0.0, 1.0)):
             raise TargetError(f"Plateau: `width` must be positive; got {shown(self.width)}.")
         for key in ("low", "high", "width"):
             object.__setattr__(self, key, float(getattr(self, key)))

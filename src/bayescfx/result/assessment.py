@@ -309,10 +309,10 @@ def _figures(
 def _figures_of_data(space: Space, unruled: Space, region: Region, X: Array) -> dict[str, Any]:
     """Return how far codes ``(n, d)`` are from the data and how plausible, if there are data."""
     figures: dict[str, Any] = {}
-    if len(space.background):
-        figures["to_data"] = _distances_to_data(unruled, region.rows(X), space.background)
-    if space.plausibility is not None:
-        figures["plausibility"] = space.plausibility.share(X)
+    if len(space.sample.rows):
+        figures["to_data"] = _distances_to_data(unruled, region.rows(X), space.sample.rows)
+    if space.sample.plausibility is not None:
+        figures["plausibility"] = space.sample.plausibility.share(X)
     return figures
 
 

@@ -255,7 +255,7 @@ def _reach(run: _Run) -> PhaseRounds:
             return "exhausted"
         # One row is left for the last look.
         yield run.tidy(proposal.points)[: max(1, question.left - gives_up)]
-    return Phase.APPROACH if question.weight > 0.0 else Phase.SPREAD
+    return Phase.APPROACH if question.region.cost.weight > 0.0 else Phase.SPREAD
 
 
 def _approach(run: _Run) -> PhaseRounds:
@@ -426,7 +426,9 @@ class _Run:
         question = self.question
         key = (len(question.known), len(question.asked))
         if self._record is None or self._record_key != key:
-            self._record = Record(question.region, question.X[question.hits], question.n)
+            self._record = Record(
+                question.region, question.X[question.accepted(question.y)], question.n
+            )
             self._record_key = key
         return self._record
 
@@ -453,7 +455,7 @@ class _Run:
         if self.settings.starts is not None:
             return self.settings.starts
         question = self.question
-        if question.weight == 0.0:
+        if question.region.cost.weight == 0.0:
             return TUNING.n_starts
         n = len(self._alone)
         if n <= TUNING.max_start_share * question.budget:
@@ -548,7 +550,10 @@ class _Run:
         self._n_hit_steps += 1
         if not self.settings.local:
             return Candidates.GLOBAL
-        if question.weight > 0.0 and question.left > TUNING.near_until * question.budget:
+        if (
+            question.region.cost.weight > 0.0
+            and question.left > TUNING.near_until * question.budget
+        ):
             if turn % 2 == 0:
                 return Candidates.NEAR
             turn //= 2
@@ -628,7 +633,7 @@ class _Run:
             question.region,
             question.surrogate_acceptance,
             record,
-            FlatBoxes(question.region, question.X, question.y, ~question.hits),
+            FlatBoxes(question.region, question.X, question.y, ~question.accepted(question.y)),
             self.accuracy.widening(),
             self.accuracy.failed_hits(surrogate),
             margin,

@@ -9,11 +9,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from bayescfx.arrays import Array
-from bayescfx.search.baselines import LBFGSB, RandomSearch
+from bayescfx.search.baselines import LBFGSB, NaiveBayes, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.exact.exact_search import Exact, prove_best, stopped_by_proof
 from bayescfx.search.gradient import ProjectedGradient
-from bayescfx.search.naive import NaiveBayes
 from bayescfx.search.question import Question, Rounds, Search, Stopped
 from bayescfx.search.sweep import Sweep
 
@@ -66,7 +65,7 @@ def _sweep_first(question: Question) -> Rounds:
             return "proven"
     question.ran.append("sweep")
     stopped = yield from Sweep().first(question, TUNING.rows_for_proof if is_provable else 0)
-    if stopped != "exhausted":  # else every allowed row was scored
+    if stopped != "exhausted" and question.prover is not None:  # else every allowed row was scored
         stopped = yield from _prove_sweep(question, stopped)
     if stopped is not None:
         return stopped

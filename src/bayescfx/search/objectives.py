@@ -18,7 +18,7 @@ import numpy as np
 from bayescfx.acquisition import LogEI, log_probability_in
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.potentials import Intervals, LevelPotential
-from bayescfx.search.selection import different, further
+from bayescfx.search.finish import different, further
 from bayescfx.space.effort import clear_changes, effort, effort_rise
 from bayescfx.space.region import Region
 from bayescfx.surrogate.coordinates import Coordinates
@@ -308,6 +308,13 @@ class Record:
         #: Positions in X of the nearest rows that change different features.
         self.leaders = self._different_leaders()
         self.answers = X[self.leaders]  # (k, d)
+        #: The cost that a row has to beat which is unlike all answers.
+        self.most = float(self.cost[self.leaders[-1]])
+        if len(self.leaders) < n:  # any row beats it: while answers are missing, a new one counts
+            farthest = np.where(
+                region.high - region.query >= region.query - region.low, region.high, region.low
+            )
+            self.most = 2.0 * float(region.distance(farthest[None])[0] + self.cost.max()) + 1.0
 
     def _different_leaders(self) -> Indices:
         """Return the positions of up to n rows, nearest first, that are different answers."""
@@ -322,21 +329,6 @@ class Record:
             order = order[(changed[order] != changed[leader]).any(axis=1)]
             order = order[different(self.region, self.X[order], self.X[[leader]])[:, 0]]
         return np.array(chosen, dtype=np.intp)
-
-    @cached_property
-    def _open_end(self) -> float:
-        """A cost that any row beats: while answers are missing, a new one is an improvement."""
-        region = self.region
-        room_below = region.query - region.low
-        room_above = region.high - region.query
-        farthest = np.where(room_above >= room_below, region.high, region.low)
-        return 2.0 * float(region.distance(farthest[None])[0] + self.cost.max()) + 1.0
-
-    @property
-    def most(self) -> float:
-        """The cost that a row has to beat which is unlike all answers."""
-        is_full = len(self.leaders) == self.n
-        return float(self.cost[self.leaders[-1]]) if is_full else self._open_end
 
     def beat(self, X: Array) -> Array:
         """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""

@@ -70,6 +70,8 @@ class Pairs:
         The two moves of each pair.
     cost : array of shape (p,)
         The effort of its row.
+    mean, std : arrays of shape (p,)
+        Mean and deviation of its expected output.
     is_open : mask of shape (p,)
         Whether it was not tried yet.
     """
@@ -110,6 +112,8 @@ class Pairs:
         self.deviation = self._least
         if len(moves.gain):
             self.deviation += float(np.std(moves.gain)) * np.sqrt(TUNING.interaction)
+        self.mean = value + moves.gain[self.i] + moves.gain[self.j]
+        self.std = self.deviation * np.sqrt(moves.place[self.i] * moves.place[self.j])
 
     def _clashes(self) -> Mask:
         """Return which two moves ``(m, m)`` can't be made together."""
@@ -129,14 +133,6 @@ class Pairs:
         return np.asarray(
             np.where(self._touched[second], self.moves.X[second], self.moves.X[first])
         )
-
-    def guess(self, pairs: Indices) -> tuple[Array, Array]:
-        """Return mean and deviation ``(k,)`` of the expected outputs of some pairs."""
-        moves = self.moves
-        first = self.i[pairs]
-        second = self.j[pairs]
-        mean = self.value + moves.gain[first] + moves.gain[second]
-        return mean, self.deviation * np.sqrt(moves.place[first] * moves.place[second])
 
     def screen(self, k: int, record: Record | None) -> Array:
         """Return at most `k` rows of pairs, one of each two rays, at costs that matter."""
@@ -171,9 +167,10 @@ class Pairs:
         """Return the open pairs that are cheap enough, their worth, and the costs to beat."""
         if record is None:
             pairs = np.flatnonzero(self.is_open)
-            return pairs, self._worth(*self.guess(pairs), self.cost[pairs], None), None
+            worth = self._worth(self.mean[pairs], self.std[pairs], self.cost[pairs], None)
+            return pairs, worth, None
         pairs = np.flatnonzero(self.is_open & (self.cost < record.most))
-        worth = self._worth(*self.guess(pairs), self.cost[pairs], record.most)
+        worth = self._worth(self.mean[pairs], self.std[pairs], self.cost[pairs], record.most)
         if record.n == 1:
             return pairs, worth, record.most
         # Rows take memory: of many pairs only the most promising are compared with the answers.
@@ -182,7 +179,7 @@ class Pairs:
         is_cheap = self.cost[pairs] < bar
         pairs = pairs[is_cheap]
         bar = bar[is_cheap]
-        return pairs, self._worth(*self.guess(pairs), self.cost[pairs], bar), bar
+        return pairs, self._worth(self.mean[pairs], self.std[pairs], self.cost[pairs], bar), bar
 
     def _worth(self, mean: Array, std: Array, cost: Array, bar: Array | float | None) -> Array:
         """Return the expected saving of rows: the probability of a hit times what it saves."""

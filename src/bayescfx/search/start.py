@@ -78,7 +78,7 @@ def first_rows(question: Question, n: int) -> Array:
     """Return at most `n` rows to begin with: features moved alone or in groups, data rows."""
     region = question.region
     rows = np.empty((0, len(region.query)))
-    if question.weight > 0.0:
+    if question.region.cost.weight > 0.0:
         rows = single_changes(region)
         if n < len(region.moving):
             grouped = _grouped_changes(region, n, question.rng)
@@ -135,7 +135,7 @@ def _copies(question: Question, n: int, *n_copied: int | None) -> Array:
 def data_rows(question: Question, n: int = TUNING.data_rows) -> Array:
     """Return rows of the data; early, where nearness counts, also the query with few copied."""
     is_late = question.spent > TUNING.copies_until * question.budget
-    if question.weight == 0.0 or is_late:
+    if question.region.cost.weight == 0.0 or is_late:
         return _copies(question, n, None)
     kinds = (*TUNING.copied, None)
     return _copies(question, n // len(kinds), *kinds)
@@ -156,7 +156,7 @@ def towards_target(question: Question, value: Array) -> Array:
     mixed = np.where(is_first, X[i], X[j])
     best = X[np.argsort(-value, kind="stable")[: TUNING.best_rows]]
     data = _copies(question, TUNING.pool // 2, None)
-    copied = TUNING.copied if question.weight > 0.0 else ()
+    copied = TUNING.copied if question.region.cost.weight > 0.0 else ()
     sparse = _copies(question, few, *copied)
     return project(question.region, np.vstack([best, data, sparse, between, mixed]))
 

@@ -242,7 +242,7 @@ class SweepState:
     @property
     def is_satisfied(self) -> bool:
         """Whether there are enough answers and nearer ones are worth nothing."""
-        return self.question.weight <= 0.0 and self.standing[0] >= self.question.n
+        return self.region.cost.weight == 0.0 and self.standing[0] >= self.question.n
 
     @property
     def left(self) -> int:
@@ -283,24 +283,17 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
     is_first = True
     while state.spare > 0 and not state.is_satisfied:
         before = state.standing
-        yield from _search_on(state, is_first=is_first)
+        # In the first round only targets that are far away are climbed to.
+        if state.record is None and not (is_first and remaining_way(state) <= TUNING.far):
+            yield from climb(state)
+        # Where the model has no steps, climbs lead on better, as long as there are starts.
+        if state.record is not None or state.has_steps or not state.starts:
+            yield from _search_around(state, _next_bases(state))
         is_stuck = state.record is not None or not (is_first or state.starts)
         is_first = False
         if is_stuck and not state.is_better_than(before):
             break
     yield from _shorten_answers(state)
-
-
-def _search_on(state: SweepState, *, is_first: bool) -> Generator[Array, Array, None]:
-    """Climb while nothing hits, and search around the best rows; one round.
-
-    In the first round only targets that are far away are climbed to. Where the model has no steps,
-    climbs lead on better than the surroundings of a row, as long as there are starts.
-    """
-    if state.record is None and not (is_first and remaining_way(state) <= TUNING.far):
-        yield from climb(state)
-    if state.record is not None or state.has_steps or not state.starts:
-        yield from _search_around(state, _next_bases(state))
 
 
 def _next_bases(state: SweepState) -> Indices:
@@ -352,7 +345,7 @@ def _search_around(state: SweepState, at: Indices) -> Generator[Array, Array, No
 
     Also several at once, except around answers with few changes.
     """
-    if not len(at) or state.spare <= 0:
+    if not len(at):
         return
     bases = state.X[at]
     state.centres.update(row_keys(bases))

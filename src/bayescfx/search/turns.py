@@ -1,20 +1,25 @@
-"""The loop of all searches: one model call per round serves every open question."""
+"""The loop of all searches: one model call per round serves every open question.
+
+The surrogate's matrices are small: many threads wait for each other longer than the work takes.
+Where `threadpoolctl` is installed (scikit-learn brings it), there is one thread while a search
+thinks, and only then: the user's model keeps its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from functools import cache, partial
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, limited_to
-from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime
+from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime, SpaceError
 from bayescfx.evaluations.evaluator import Scores, Stop
 from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
-from bayescfx.search.threads import one_thread
 from bayescfx.space.effort import effort
 
 T = TypeVar("T")
@@ -80,6 +85,10 @@ class Interrupt:
             self.error = error
 
 
+#: What a search has received before its first request.
+_NO_SCORES = Scores(None, None)  # type: ignore[arg-type]  # a generator starts with None
+
+
 class _Interrupted(Exception):
     """The end of all searches was requested."""
 
@@ -113,8 +122,8 @@ def run_searches(
     on_step : callable, optional
         Receives a `Step` per question and round.
     records_errors : bool, default False
-        Whether a search without an allowed row records its error in ``question.error`` and stops;
-        else it raises it.
+        Whether a search without an allowed row, or with a rule that fails, records its error in
+        ``question.error`` and stops; else it raises it.
     """
     rounds: dict[Question, Rounds] = {}
     try:
@@ -122,7 +131,7 @@ def run_searches(
             rounds = {question: search.rounds(question) for question in questions}
         else:
             _run_one_by_one(search, questions, deadline, interrupt, on_step, records_errors)
-        scores: dict[Question, Scores | None] = dict.fromkeys(rounds)
+        scores = dict.fromkeys(rounds, _NO_SCORES)
         while scores:
             requests: list[tuple[Question, Array]] = []
             with limited_to(deadline):
@@ -135,8 +144,9 @@ def run_searches(
                         requests.append((question, rows))
                 found = questions[0].evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
-            for question in scores:
-                _report_step(question, interrupt, on_step)
+            if on_step is not None:
+                for question in scores:
+                    _report_step(question, interrupt, on_step)
     except (_Interrupted, KeyboardInterrupt):
         interrupt.is_requested = True
     finally:
@@ -157,7 +167,7 @@ def _run_one_by_one(
         question.after = partial(_report_step, question, interrupt, on_step)
         with limited_to(deadline):
             run = partial(_run_alone, search, question)
-            _advance(question, run, None, interrupt, records_errors)
+            _advance(question, run, _NO_SCORES, interrupt, records_errors)
 
 
 def _run_alone(search: LoneSearch, question: Question, _: None) -> None:
@@ -168,7 +178,7 @@ def _run_alone(search: LoneSearch, question: Question, _: None) -> None:
 def _advance(
     question: Question,
     step: Callable[[Any], T],
-    scores: Scores | None,
+    scores: Scores,
     interrupt: Interrupt,
     records_errors: bool,
 ) -> T | None:
@@ -178,35 +188,30 @@ def _advance(
     """
     if interrupt.is_requested:
         raise _Interrupted
-    if scores is not None and scores.stopped:
+    if scores.stopped:
         question.stopped = scores.stopped
         return None
     if question.left <= 0:
         question.stopped = "budget"
         return None
     try:
-        return step(None if scores is None else scores.y)
-    except (StopIteration, Stop, OutOfTime, BayesCFXError) as end:
-        _record_end(question, end, records_errors)
-        return None
-
-
-def _record_end(question: Question, end: Exception, records_errors: bool) -> None:
-    """Record why a search has stopped; raise an error that is not one of the usual reasons."""
-    if isinstance(end, StopIteration):
+        return step(scores.y)
+    except StopIteration as end:
         question.stopped = end.value
-    elif isinstance(end, Stop):
-        question.stopped = end.stopped
-    elif isinstance(end, OutOfTime):
+    except Stop as stop:
+        question.stopped = stop.stopped
+    except OutOfTime:
         question.stopped = "timeout"
-    elif isinstance(end, InfeasibleError) and records_errors:
-        question.error = end
-    else:
-        _raise_for(question, end)
+    except BayesCFXError as error:
+        _take_error(question, error, records_errors)
+    return None
 
 
-def _raise_for(question: Question, error: Exception) -> NoReturn:
-    """Raise an error with the name of its query, if there are several."""
+def _take_error(question: Question, error: BayesCFXError, records_errors: bool) -> None:
+    """Record that no row is allowed or a rule fails, or raise it with the name of its query."""
+    if records_errors and isinstance(error, InfeasibleError | SpaceError):
+        question.error = error
+        return
     if question.name is not None:
         error.add_note(f"for the query {question.name}")
     raise error
@@ -240,3 +245,18 @@ def _current_step(question: Question) -> Step:
         reached=question.reached,
         cost=float(effort(question.region, row)[0]),
     )
+
+
+@cache
+def _controller() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which linear algebra runs on one thread, where that can be set."""
+    controller = _controller()
+    return nullcontext() if controller is None else controller.limit(limits=1)

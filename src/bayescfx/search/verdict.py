@@ -19,9 +19,8 @@ from bayescfx.arrays import Array, Indices, not_among
 from bayescfx.potentials import Intervals
 from bayescfx.propose import propose
 from bayescfx.search.binding import binding
-from bayescfx.search.learning import surrogate_for
 from bayescfx.search.objectives import confidence_bound
-from bayescfx.search.question import Question, misses
+from bayescfx.search.question import Question, misses, surrogate_for
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
 from bayescfx.surrogate.fit import Surrogate

@@ -60,11 +60,11 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     places = [schema.positions[column] for column in members]
     first = min(places)  # the feature takes the place of its first column
     kept = [j for j in range(len(schema.names)) if j == first or j not in places]
-    codes = group_codes(space.background[:, places])  # the columns' own codes are 0 and 1
+    codes = group_codes(space.sample.rows[:, places])  # the columns' own codes are 0 and 1
     is_valid = codes != -1  # other rows are left out
     if len(codes) and not is_valid.any():
         raise SpaceError(f"no row of the data has exactly one 1 in the group {name!r}.")
-    rows = space.background[is_valid][:, kept]
+    rows = space.sample.rows[is_valid][:, kept]
     rows[:, first] = codes[is_valid]
     scale = space.scale[kept]
     scale[first] = 1.0

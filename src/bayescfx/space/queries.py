@@ -111,8 +111,7 @@ def _encode_all(
 
     The errors of the others are added to `errors`.
     """
-    is_table = isinstance(rows, pd.DataFrame | np.ndarray) and rows.ndim == 2
-    if is_table and len(rows):
+    if isinstance(rows, pd.DataFrame | np.ndarray) and rows.ndim == 2 and len(rows):
         with contextlib.suppress(BayesCFXError):  # look at each row, to say which is wrong
             return _encode(schema, rows), list(range(len(rows)))
     good: list[Own] = []
@@ -246,7 +245,7 @@ class _Builder:
             weight=self.weight,
             cost=self.space.price,
             max_changes=self.max_changes,
-            data=self.space.background,
+            data=self.space.sample.rows,
             **axis_fields(axes, self.recomputed, self.weight, self.space.scale),
         )
         adapted = [rule.for_query(region) for rule in self.rules]

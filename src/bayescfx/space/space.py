@@ -156,16 +156,6 @@ class Space(SpaceFields):
         return self.schema.features
 
     @property
-    def background(self) -> Array:
-        """At most 5,000 data rows, as codes ``(m, d)``."""
-        return self.sample.rows
-
-    @property
-    def plausibility(self) -> Plausibility | None:
-        """The density model of the data; None without data or if all features are independent."""
-        return self.sample.plausibility
-
-    @property
     def fixed(self) -> frozenset[Hashable]:
         """Features that never change."""
         by_name = limits.limits_of(self).items()

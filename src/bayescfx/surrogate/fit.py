@@ -97,18 +97,19 @@ def fit_surrogate(
     The surrogate `before` is a warm start. Its coordinates are kept while they suit the rows, its
     hyperparameters while the rows have hardly grown.
     """
-    is_suitable = before is not None and before.coordinates.suit(X)
-    coordinates = before.coordinates if before and is_suitable else Coordinates(region, X)
+    if before is not None and before.coordinates.suit(X):
+        coordinates = before.coordinates
+    else:
+        coordinates = Coordinates(region, X)
     Z = coordinates(X)
     process = _process(settings, coordinates, len(X))
-    if before is None or not _is_like(before, coordinates, process):
-        process.fit(Z, y, None, deadline)
-        return Surrogate(coordinates, process.posterior, process.kernel, len(X))
-    start = before.posterior.prior.h
-    is_large = len(X) > TUNING.max_rows_fitted_each_time
-    if is_large and len(X) < TUNING.growth_between_fits * before.n_rows:
-        process.condition(Z, y, start)
-        return Surrogate(coordinates, process.posterior, process.kernel, before.n_rows)
+    start = None
+    if before is not None and _is_like(before, coordinates, process):
+        start = before.posterior.prior.h
+        enough = TUNING.growth_between_fits * before.n_rows
+        if TUNING.max_rows_fitted_each_time < len(X) < enough:
+            process.condition(Z, y, start)
+            return Surrogate(coordinates, process.posterior, process.kernel, before.n_rows)
     process.fit(Z, y, start, deadline)
     return Surrogate(coordinates, process.posterior, process.kernel, len(X))
 

@@ -127,7 +127,7 @@ def _features_payload(site: Site) -> list[Payload]:
         features.append(
             {
                 "name": str(name),
-                **_feature_payload(space.features[name], space.background[:, j]),
+                **_feature_payload(space.features[name], space.sample.rows[:, j]),
                 "unit": float(space.scale[j]),
                 "fixed": name in space.fixed,
                 "derived": name in derived,

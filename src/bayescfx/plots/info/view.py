@@ -18,8 +18,8 @@ from bayescfx.potentials import Logit
 from bayescfx.result import wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
-from bayescfx.search.learning import relevant
-from bayescfx.search.threads import one_thread
+from bayescfx.search.question import relevant
+from bayescfx.search.turns import one_thread
 from bayescfx.search.verdict import overconfidence
 from bayescfx.space.region import Region
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate

@@ -144,8 +144,6 @@ class Prices:
         The norm of the distance; 0 counts changes.
     premium : float
         What each changed feature adds, as a share of the distance (of 1 at most).
-    trivial : float
-        Changes below this share of the scale have no premium.
     """
 
     query: Array
@@ -155,7 +153,6 @@ class Prices:
     is_level: Mask
     norm: float
     premium: float
-    trivial: float
 
     def powers(self, codes: Array, at: Indices | int) -> Array:
         """Return what codes of features `at` add to the sum of powers of the distance."""
@@ -169,9 +166,8 @@ class Prices:
 
     def premiums(self, codes: Array, at: Indices | int) -> Array:
         """Return what codes of features `at` add to the premiums."""
-        delta = np.abs(codes - self.query[at])
-        is_clear = (delta != 0.0) & (delta >= self.trivial * self.scale[at])
-        return np.asarray(self.premium * self.weight[at] * is_clear)
+        is_changed = np.abs(codes - self.query[at]) > 0.0  # a missing cell never is
+        return np.asarray(self.premium * self.weight[at] * is_changed)
 
     def total(self, power: Any, premium: Any) -> Any:
         """Return the cost of sums of powers and premiums."""
@@ -184,17 +180,12 @@ class Prices:
         `power` and `premium` are the sums of the other features, shape (k,).
         """
         weight = self.weight[at]
-        clear = self._room(limit, premium + self.premium * weight) - power
-        small = self._room(limit, premium) - power
-        most_small = self.trivial * self.scale[at]
+        room = self._room(limit, premium + self.premium * weight) - power
         if self.norm == 0:
-            reach = np.where(small >= weight, most_small, 0.0)
-            return np.where(clear >= weight, np.inf, reach)
+            return np.where(room >= weight, np.inf, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             per_unit = self.scale[at] / weight
-            far = np.maximum(clear, 0.0) ** (1.0 / self.norm) * per_unit
-            near = np.maximum(small, 0.0) ** (1.0 / self.norm) * per_unit
-        reach = np.maximum(far, np.minimum(near, most_small))
+            reach = np.maximum(room, 0.0) ** (1.0 / self.norm) * per_unit
         return np.where(weight > 0.0, reach, np.inf)
 
     def _room(self, limit: float, premium: Array) -> Array:
@@ -436,7 +427,6 @@ def read_question(certificate: Mapping[str, Any]) -> CertifiedQuestion:
         is_level=np.array([kind.categorical for kind in kinds], dtype=np.bool_),
         norm=float(cost["norm"]),
         premium=float(cost["premium"]),
-        trivial=float(cost["trivial"]),
     )
     limit = certificate["limit"]
     return CertifiedQuestion(

@@ -118,7 +118,6 @@ def _describe_question(
         "cost": {
             "norm": float(region.cost.norm),
             "premium": PREMIUM if region.cost.weight != 0.0 else 0.0,
-            "trivial": 0.0,
         },
         "max_changes": region.max_changes,
         "rules": _describe_rules(region),

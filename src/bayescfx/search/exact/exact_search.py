@@ -56,9 +56,7 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
 
     Sets ``question.proof``. A short proof is for questions that have an answer near the query.
     """
-    if question.prover is None:
-        question.proof = Proof(reason="`prove` is off")
-        return
+    assert question.prover is not None  # else nothing is proven
     if question.region.cost.weight == 0.0 and question.reached:
         question.proof = Proof(reason="the cost is switched off")
         return

@@ -18,7 +18,7 @@ from bayescfx.checks import check
 from bayescfx.data import Feature
 from bayescfx.data.tables import returned
 from bayescfx.data.values import Plain
-from bayescfx.errors import SpaceError
+from bayescfx.errors import BayesCFXError, SpaceError
 from bayescfx.space.axis import Axis
 from bayescfx.space.conditions import Condition, Member, parse_rule
 from bayescfx.space.expressions import Comparison
@@ -148,12 +148,15 @@ class FunctionRule(Rule):
 
 
 def call_function(function: Callable[[Any], Any], rows: Any, what: str) -> NDArray[Any]:
-    """Return the result of a user's function as an array; an error it raises gets a note."""
+    """Return the result of a user's function as an array; what it raises becomes a SpaceError."""
     try:
         return np.asarray(returned(function(rows), rows, what, SpaceError))
-    except Exception as error:
-        error.add_note(f"in {what}, for {len(rows)} rows")
+    except BayesCFXError:
         raise
+    except Exception as error:
+        raise SpaceError(
+            f"{what} raised {type(error).__name__}: {error}. It must take any allowed row."
+        ) from error
 
 
 def require(space: Space, rule: str | Callable[[Any], Any], label: str | None = None) -> Space:
