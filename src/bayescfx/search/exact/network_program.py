@@ -1,0 +1,382 @@
+"""Questions about networks as mixed-integer linear programs, solved by HiGHS.
+
+A neuron whose sum may have either sign gets two columns: its activation, and a binary one for the
+sign. All others are linear in the columns before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.models.readers.forms import ReluNetwork
+from bayescfx.search.exact.contributions import ListedGain
+from bayescfx.search.exact.gain_columns import GainColumns
+from bayescfx.search.exact.mixed_integer import (
+    BOUND_TOLERANCE,
+    INFEASIBLE,
+    OBJECTIVE_SIZE,
+    SOLVED,
+    linear_rules,
+    run_solver,
+)
+from bayescfx.search.exact.network_bounds import Domain, LayerBounds, bound_layers
+from bayescfx.search.exact.network_columns import NetworkParts
+from bayescfx.space.effort import PREMIUM
+
+if TYPE_CHECKING:  # loading it takes longer than everything else
+    from scipy.optimize import OptimizeResult
+
+#: Share by which the limits of a program are widened (numerical).
+WIDENED = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkSolution:
+    """What the solver returned.
+
+    Parameters
+    ----------
+    values : array of shape (n,) or None
+        The values of all columns; None without a solution.
+    bound : float
+        No solution has a lower cost; infinite if there is none at all.
+    is_complete : bool
+        Whether the solver ended by itself.
+    nodes : int
+        Nodes of the solver's tree.
+    """
+
+    values: Array | None
+    bound: float
+    is_complete: bool
+    nodes: int = 0
+
+
+class Constraints:
+    """Rows ``low <= coefficients @ columns <= high`` over a growing number of columns."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Array] = []
+        self._low: list[Array] = []
+        self._high: list[Array] = []
+
+    def add(self, block: Array, low: Array | float, high: Array | float) -> None:
+        """Add rows ``(r, k)`` over the first k columns, with their limits."""
+        self._blocks.append(block)
+        self._low.append(np.broadcast_to(low, len(block)))
+        self._high.append(np.broadcast_to(high, len(block)))
+
+    def joined(self, n: int) -> tuple[Array, Array, Array]:
+        """Return all rows over n columns, and their limits."""
+        blocks = [np.pad(block, ((0, 0), (0, n - block.shape[1]))) for block in self._blocks]
+        return np.vstack(blocks), np.concatenate(self._low), np.concatenate(self._high)
+
+    def copy(self) -> Constraints:
+        """Return the same rows, to which others can be added."""
+        other = Constraints()
+        other._blocks = list(self._blocks)
+        other._low = list(self._low)
+        other._high = list(self._high)
+        return other
+
+
+class NetworkProgram:
+    """The rows of one piece of a question whose effort is linear in the columns.
+
+    Parameters
+    ----------
+    form : ReluNetwork
+        The network.
+    parts : NetworkParts
+        How features change its inputs.
+    columns : GainColumns
+        The columns of the features. After them come the distance, which is of use for norms other
+        than 0 and 1 only, the products of distance and premiums, and the neurons.
+    kind : {"near", "far", "plain"}
+        Rows up to distance 1, whose effort is ``distance * (1 + premium)``; rows from there on,
+        with ``distance + premium``; or all rows, whose effort is the distance.
+    limit : float
+        Rows are wanted that cost less.
+
+    Attributes
+    ----------
+    output : array of shape (n,)
+        The sum of the network as a combination of columns, without its constant.
+    constant : float
+        The constant of the sum.
+    bounds : list of LayerBounds
+        Bounds on the sums of all layers.
+    """
+
+    def __init__(
+        self,
+        form: ReluNetwork,
+        parts: NetworkParts,
+        columns: GainColumns,
+        kind: str,
+        limit: float,
+    ) -> None:
+        self.form = form
+        self.columns = columns
+        self.kind = kind
+        self.limit = limit
+        region = columns.region
+        self._n = len(columns.high)
+        self._premium = PREMIUM * region.weight * bool(columns.premium.any())
+        self._priced = np.flatnonzero(self._premium) if kind == "near" else np.arange(0)
+        n_base = self._n + 1 + len(self._priced)
+        self.top = np.concatenate([columns.high, np.full(n_base - self._n, np.inf)])
+        self.is_whole: Mask = np.concatenate([columns.is_whole, np.zeros(n_base - self._n, bool)])
+        self.rows = Constraints()
+        self.rows.add(columns.rows, columns.row_low, columns.row_high)
+        self.cost = self._add_effort()
+        first = form.weights[0] @ parts.effects(columns)
+        start = form.weights[0] @ parts.numbers + form.biases[0]
+        self.domain = self._make_domain()
+        self.bounds: list[LayerBounds] = bound_layers(form, start, first, self.domain)
+        self.signs = self._add_neurons(start, first)
+
+    # ── effort ──
+
+    def _distance(self) -> Array:
+        """Return the distance as a combination ``(n,)`` of columns, in units of `columns.size`."""
+        found = np.zeros(len(self.top))
+        if self.columns.region.cost.norm in (0, 1):
+            found[: self._n] = self.columns.units.sum(axis=0)
+        else:
+            found[self._n] = 1.0
+        return found
+
+    def _add_effort(self) -> Array:
+        """Add the rows of the effort; return it as a combination ``(n,)`` of columns."""
+        size = self.columns.size
+        distance = self._distance()
+        one = 1.0 / size
+        cost = distance.copy()
+        if self.kind == "far":
+            cost[: self._n] += self.columns.premium / size
+            self.rows.add(distance[None], one * (1.0 - WIDENED), np.inf)
+        if self.kind == "near":
+            farthest = min(one, self.limit / size) * (1.0 + WIDENED)
+            self.rows.add(distance[None], -np.inf, farthest)
+            for k, j in enumerate(self._priced.tolist()):
+                # The product y of distance D and premium p c, with c = 0 or 1, is at least p u for
+                # the distance u of the feature, and p D - p farthest (1 - c).
+                at = self._n + 1 + k
+                cost[at] = 1.0
+                own = np.zeros((2, len(self.top)))
+                own[:, at] = 1.0
+                own[0, : self._n] -= self._premium[j] * self.columns.units[j]
+                own[1] -= self._premium[j] * distance
+                is_own = self.columns.feature == j
+                own[1, : self._n] -= farthest * self.columns.premium * is_own
+                self.rows.add(own, np.array([0.0, -farthest * self._premium[j]]), np.inf)
+        if np.isfinite(self.limit):
+            self.rows.add(cost[None], -np.inf, self.limit / size * (1.0 + WIDENED))
+        return cost
+
+    def add_tangents(self, cuts: list[Array]) -> None:
+        """Keep the column of the distance above its tangents, for norms other than 0 and 1."""
+        if self.columns.region.cost.norm in (0, 1):
+            return
+        is_moved = np.asarray(self.columns.units.any(axis=1))
+        gradients = np.vstack([np.eye(len(is_moved))[is_moved], *cuts])
+        block = np.hstack([-gradients @ self.columns.units, np.ones((len(gradients), 1))])
+        self.rows.add(block, 0.0, np.inf)
+
+    def _make_domain(self) -> Domain:
+        """Return the values that columns may take, with what each costs at least."""
+        columns = self.columns
+        region = columns.region
+        n_changes = len(np.unique(columns.feature))
+        if region.max_changes is not None:
+            n_changes = min(n_changes, region.max_changes)
+        norm = region.cost.norm
+        share = 1.0 if norm in (0, 1) else max(n_changes, 1) ** (1.0 / norm - 1.0)
+        unit = columns.units.sum(axis=0) * columns.size
+        premium = self._premium[columns.feature]
+        budget = self.limit
+        if self.kind == "near" and self.limit <= 1.0:
+            price = unit * (share + premium)
+        elif self.kind == "near":
+            price = unit * share
+            budget = 1.0
+        elif self.kind == "far" and np.isfinite(self.limit):
+            price = unit * (share + premium / self.limit)  # no feature moves farther
+        else:
+            price = unit * share
+        side, first_side = _find_sides(columns)
+        most = region.max_changes
+        return Domain(columns.high, side, first_side, most, price, budget * (1.0 + WIDENED))
+
+    # ── neurons ──
+
+    def _add_neurons(self, start: Array, gain: Array) -> Array:
+        """Add columns and rows for all neurons; return the places of the columns of signs.
+
+        Sets the output as a combination of columns.
+        """
+        sums = np.zeros((len(start), len(self.top)))
+        sums[:, : self._n] = gain
+        constant = start
+        signs: list[int] = []
+        for layer, bounds in enumerate(self.bounds[:-1]):
+            active = np.zeros((len(sums), sums.shape[1]))
+            shift = np.zeros(len(sums))
+            is_on = bounds.low >= 0.0
+            active[is_on] = sums[is_on]
+            shift[is_on] = constant[is_on]
+            for i in np.flatnonzero((bounds.low < 0.0) & (bounds.high > 0.0)).tolist():
+                at = len(self.top)
+                signs.append(at + 1)
+                self._add_neuron(sums[i], float(constant[i]), bounds.low[i], bounds.high[i])
+                active = np.pad(active, ((0, 0), (0, 2)))
+                active[i, at] = bounds.high[i]
+            weights = self.form.weights[layer + 1]
+            sums = weights @ active
+            constant = weights @ shift + self.form.biases[layer + 1]
+        self.output = sums[0]
+        self.constant = float(constant[0])
+        return np.array(signs, dtype=np.intp)
+
+    def _add_neuron(self, total: Array, constant: float, low: float, high: float) -> None:
+        """Add a neuron whose sum may have either sign.
+
+        Its activation a is a share of `high`. With the binary d, which is 1 where it is on:
+        ``a >= z``, ``a <= z - low (1 - d)`` and ``a <= high d``.
+        """
+        at = len(self.top)
+        self.top = np.append(self.top, [1.0, 1.0])
+        self.is_whole = np.append(self.is_whole, [False, True])
+        scale = max(high, -low)
+        block = np.zeros((3, at + 2))
+        block[:2, : len(total)] = -total / scale
+        block[:2, at] = high / scale
+        block[1, at + 1] = -low / scale
+        block[2, at] = 1.0
+        block[2, at + 1] = -1.0
+        lowest = np.array([constant / scale, -np.inf, -np.inf])
+        highest = np.array([np.inf, (constant - low) / scale, 0.0])
+        self.rows.add(block, lowest, highest)
+
+    # ── solutions ──
+
+    def solve(
+        self,
+        target: tuple[float, float],
+        *,
+        inward: float = 0.0,
+        strictness: int = 0,
+        precision: float = 1.0,
+        fixed: Array | None = None,
+        limits: tuple[float, int | None] = (np.inf, None),
+    ) -> NetworkSolution:
+        """Return the solution with the lowest cost whose sum lies in a target.
+
+        Parameters
+        ----------
+        target : tuple of float
+            The lowest and highest sum that is accepted.
+        inward : float
+            By how much the sum must lie inside of the target.
+        strictness : {0, 1, 2}
+            Whether linear rules are widened, exact, or narrowed by rounding.
+        precision : float
+            The factor by which the sum must be met more exactly.
+        fixed : array of shape (n,), optional
+            A solution whose whole numbers are kept.
+        limits : tuple of float and int
+            Seconds, and nodes of the solver's tree.
+        """
+        rows = self._with_rules(strictness)
+        size = precision / self._output_size()
+        low = (target[0] + inward - self.constant) * size
+        high = (target[1] - inward - self.constant) * size
+        if low > high or not self._n:
+            return NetworkSolution(None, np.inf, True)
+        rows.add(self.output[None] * size, low, high)
+        cost = np.pad(self.cost, (0, len(self.top) - len(self.cost)))
+        result = self._run(OBJECTIVE_SIZE * cost, rows, fixed, limits)
+        return self._read(result, self.columns.size, has_whole=fixed is None)
+
+    def solve_extreme(
+        self, sign: int, strictness: int, limits: tuple[float, int | None]
+    ) -> NetworkSolution:
+        """Return the solution with the highest (1) or lowest (-1) sum.
+
+        Its bound is one on ``-sign * sum``.
+        """
+        size = self._output_size()
+        rows = self._with_rules(strictness)
+        cost = -sign * OBJECTIVE_SIZE / size * self.output
+        found = self._read(self._run(cost, rows, None, limits), size, has_whole=True)
+        slack = BOUND_TOLERANCE * size
+        return replace(found, bound=found.bound - slack - sign * self.constant)
+
+    def _with_rules(self, strictness: int) -> Constraints:
+        """Return the rows with the linear rules of the region."""
+        rules, room = linear_rules(self.columns, strictness)
+        rows = self.rows.copy()
+        rows.add(rules, -np.inf, room)
+        return rows
+
+    def _output_size(self) -> float:
+        """Return the size of the sum's terms."""
+        top = np.where(np.isfinite(self.top), self.top, 0.0)
+        return float(np.abs(self.output * top).max(initial=0.0)) or 1.0
+
+    def _run(
+        self,
+        cost: Array,
+        rows: Constraints,
+        fixed: Array | None,
+        limits: tuple[float, int | None],
+    ) -> OptimizeResult:
+        """Return the result of the solver."""
+        bottom = np.zeros(len(self.top))
+        top = self.top.copy()
+        is_whole = self.is_whole
+        if fixed is not None:
+            bottom[is_whole] = np.rint(fixed[is_whole])
+            top[is_whole] = bottom[is_whole]
+            is_whole = np.zeros_like(is_whole)
+        return run_solver(cost, is_whole, (bottom, top), rows.joined(len(top)), *limits)
+
+    def _read(self, result: OptimizeResult, size: float, *, has_whole: bool) -> NetworkSolution:
+        """Return a result of HiGHS in the units of the question."""
+        nodes = int(getattr(result, "mip_node_count", None) or 0)
+        if result.status == INFEASIBLE:
+            return NetworkSolution(None, np.inf, True, nodes)
+        has_whole = has_whole and bool(self.is_whole.any())
+        dual = result.mip_dual_bound if has_whole else result.fun
+        bound = -np.inf
+        if dual is not None and np.isfinite(dual):
+            bound = float(dual) / OBJECTIVE_SIZE * size
+            bound -= BOUND_TOLERANCE * abs(bound)
+        values = None if result.x is None else np.asarray(result.x)
+        return NetworkSolution(values, bound, result.status == SOLVED, nodes)
+
+
+def _find_sides(columns: GainColumns) -> tuple[Indices, Indices]:
+    """Return the side of each column ``(n,)``, and the first side of each feature ``(f,)``.
+
+    Columns that exclude each other are on different sides.
+    """
+    side = np.zeros(len(columns.high), dtype=np.intp)
+    first = []
+    listed = {each.feature for each in columns.parts.gains if isinstance(each, ListedGain)}
+    n_sides = 0
+    for j in np.unique(columns.feature).tolist():
+        own = np.flatnonzero(columns.feature == j)
+        first.append(n_sides)
+        if j in listed:
+            side[own] = n_sides + np.arange(len(own))
+            n_sides += len(own)
+        else:
+            side[own] = n_sides + (columns.delta[j, own] > 0.0)
+            n_sides += 2
+    return side, np.array(first, dtype=np.intp)
