@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -283,19 +283,16 @@ def run_solver(
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    work = {} if node_limit is None else {"node_limit": node_limit}
+    options: dict[str, Any] = {"mip_rel_gap": 0.0, "time_limit": min(time_limit, LONGEST)}
+    if node_limit is not None:
+        options["node_limit"] = node_limit
     for presolve in (True, False):
         result = milp(
             cost,
             integrality=is_whole.astype(np.intp),
             bounds=Bounds(*bounds),
             constraints=LinearConstraint(*rows),
-            options={
-                "mip_rel_gap": 0.0,
-                "time_limit": min(time_limit, LONGEST),
-                "presolve": presolve,
-                **work,
-            },
+            options=cast("Any", {**options, "presolve": presolve}),
         )
         if result.status != FAILED:
             break

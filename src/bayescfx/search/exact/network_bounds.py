@@ -8,6 +8,7 @@ simple bound for any price of the budget.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +92,11 @@ class LayerBounds:
     low: Array
     high: Array
 
+    @property
+    def unstable(self) -> Indices:
+        """The neurons whose sums may have either sign."""
+        return np.flatnonzero((self.low < 0.0) & (self.high > 0.0))
+
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
@@ -101,44 +107,52 @@ class _Lines:
     high_shift: Array
 
 
-def bound_layers(form: ReluNetwork, start: Array, gain: Array, domain: Domain) -> list[LayerBounds]:
-    """Return bounds on the sums of every layer.
+@dataclass(frozen=True, eq=False)
+class FirstLayer:
+    """The sums of the first layer as functions of the columns: ``start + gain @ v``.
+
+    Parameters
+    ----------
+    start : array of shape (h_1,)
+        The sums for the query.
+    gain : array of shape (h_1, n)
+        How each column changes them.
+    """
+
+    start: Array
+    gain: Array
+
+
+def bound_layer(
+    form: ReluNetwork, first: FirstLayer, before: Sequence[LayerBounds], domain: Domain
+) -> LayerBounds:
+    """Return bounds on the sums of a layer, given those of all layers before it.
 
     Parameters
     ----------
     form : ReluNetwork
         The network.
-    start : array of shape (h_1,)
-        The sums of the first layer for the query.
-    gain : array of shape (h_1, n)
-        How each column changes them.
+    first : FirstLayer
+        The sums of the first layer.
+    before : sequence of LayerBounds
+        Bounds on the layers before; their number is that of the layer, counted from 0.
     domain : Domain
         The values of the columns.
-
-    Returns
-    -------
-    list of LayerBounds
-        One per layer, the output included.
     """
-    found: list[LayerBounds] = []
-    lines: list[_Lines] = []
-    for layer in range(len(form.weights)):
-        size = len(form.biases[layer])
-        ends = []
-        for sign in (-1.0, 1.0):
-            weights = sign * (np.eye(size) if layer == 0 else form.weights[layer])
-            shift = np.zeros(size) if layer == 0 else sign * form.biases[layer]
-            factor, total = _back_to_first(form, lines, weights, shift)
-            linear = factor @ gain
-            top = total + factor @ start + domain.largest(linear)
-            scale = np.abs(linear) @ domain.high + np.abs(factor) @ np.abs(start) + np.abs(total)
-            ends.append(sign * (top + WIDENED * scale))
-        bounds = LayerBounds(ends[0], ends[1])
-        if layer > 0:
-            bounds = _within(bounds, _interval(form, found, layer))
-        found.append(bounds)
-        lines.append(_lines_of(bounds))
-    return found
+    layer = len(before)
+    lines = [_lines_of(each) for each in before]
+    size = len(form.biases[layer])
+    weights = np.eye(size) if layer == 0 else form.weights[layer]
+    shift = np.zeros(size) if layer == 0 else form.biases[layer]
+    ends = []
+    for sign in (-1.0, 1.0):
+        factor, total = _back_to_first(form, lines, sign * weights, sign * shift)
+        gain = factor @ first.gain
+        top = total + factor @ first.start + domain.largest(gain)
+        scale = np.abs(gain) @ domain.high + np.abs(factor) @ np.abs(first.start) + np.abs(total)
+        ends.append(sign * (top + WIDENED * scale))
+    bounds = LayerBounds(ends[0], ends[1])
+    return bounds if layer == 0 else _within(bounds, _interval(form, before[-1], layer))
 
 
 def _back_to_first(
@@ -163,9 +177,8 @@ def _back_to_first(
     return factor, total
 
 
-def _interval(form: ReluNetwork, found: list[LayerBounds], layer: int) -> LayerBounds:
+def _interval(form: ReluNetwork, before: LayerBounds, layer: int) -> LayerBounds:
     """Return bounds on a layer from those of the layer before."""
-    before = found[layer - 1]
     low = np.maximum(before.low, 0.0)
     high = np.maximum(before.high, 0.0)
     above = np.maximum(form.weights[layer], 0.0)

@@ -18,7 +18,7 @@ from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Rows
 from bayescfx.deadline import Deadline
 from bayescfx.models.model import Model
-from bayescfx.models.readers import Form, Reading, TreeEnsemble, read_model
+from bayescfx.models.readers import Form, Reading, ReluNetwork, TreeEnsemble, read_model
 from bayescfx.models.readers.forms import invert_link
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import TUNING as BRANCHING
@@ -26,6 +26,7 @@ from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
 from bayescfx.search.exact.linear_form import find_nearest_linear
+from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.space.region import Region
 
@@ -214,6 +215,8 @@ def _start_search(
     if isinstance(form, TreeEnsemble):
         problem = BoxProblem(prover.table(region, form), region, accepted, limit=limit)
         return find_nearest(Branching(problem, limit, work))
+    if isinstance(form, ReluNetwork):
+        return find_nearest_network(form, region, accepted, limit, work)
     deadline = min(work.deadline, Deadline.after(_LINEAR_SECONDS), key=attrgetter("at"))
     return find_nearest_linear(form, region, accepted, limit=limit, deadline=deadline)
 
