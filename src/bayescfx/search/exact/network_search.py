@@ -34,19 +34,21 @@ class NetworkTuning:
 
     Work is counted per entry of a program's matrix, in summands as for trees: 15 million take about
     a second. Measured with networks of 16, 16 + 16 and 32 + 32 neurons on diabetes, 2026-11-20: the
-    root of the solver's tree takes 400 to 1600 per entry, a node 3, a linear program 5.
+    root of the solver's tree takes 400 to 1600 per entry, a node 2 to 3, a linear program 5.
     """
 
     same_cost: float = 1e-6  # share of the cost within which an answer counts as the nearest
     same_distance: float = 1e-7  # share of the distance within which a tangent is exact
     rungs: tuple[float, ...] = (2.0, 4.0)  # efforts up to which a search without an answer goes
-    halvings: int = 3  # stages that better the bound of a stage that was cut short
+    ladder: tuple[float, ...] = (0.25, 0.5, 0.75)  # efforts that better the bound of a stage that
+    # was cut short, as shares of the way from its bound to the best answer
+    ladder_share: float = 0.5  # of the work of a proof, in addition to it
     tries: int = 2  # how often a stage is solved, each time more exactly
     precision: float = 1e3  # how much more exactly
     cuts: int = 60  # gradients of the distance, for norms other than 0 and 1
     polishing: int = 3  # how often a row is moved into the target
-    root_work: float = 1000.0  # of a stage
-    node_work: float = 3.0
+    root_work: float = 800.0  # of a stage
+    node_work: float = 2.5
     program_work: float = 5.0  # of a linear program
     overrun: float = 2.0  # a stage starts if its root takes at most this share of the work left
     first_share: float = 0.6  # of the seconds left, for a stage that may be cut short
@@ -119,7 +121,9 @@ class _NetworkSearch:
             stage = _Stage(target, "far", np.inf if is_last else most)
             lower = yield from self._search_range(stage, lower)
             if not (is_last or lower >= most or np.isfinite(self.limit)):
-                yield from self._treat(_Stage(target, "far", np.inf))  # there may be any answer
+                yield from self._treat(
+                    _Stage(target, "far", np.inf), self.work
+                )  # there may be any answer
             if is_last or lower < most:
                 break
         return min(near, lower)
@@ -134,27 +138,28 @@ class _NetworkSearch:
         return sum(distances) + columns.most_premium <= most
 
     def _search_range(self, stage: _Stage, lower: float) -> Generator[Array, Mask, float]:
-        """Search a stage; if it is cut short, search smaller ones to better the bound.
+        """Search a stage; if it is cut short, search parts of it to better the bound.
 
         No row of the stage costs less than `lower`. Returns the cost below which it has no row, or
         what the stage reaches up to.
         """
-        result = yield from self._treat(stage)
+        result = yield from self._treat(stage, self.work)
         lower = max(lower, result.bound)
         if result.is_complete or self.is_stuck:
             return lower
-        most = min(stage.most, self.limit)
-        for _ in range(TUNING.halvings):
-            if self._is_closed(lower) or not np.isfinite(most) or self.work.is_over:
+        extra = Work(TUNING.ladder_share * self.work.most, self.work.deadline)
+        start = lower
+        for share in TUNING.ladder:
+            most = start + share * (min(stage.most, self.limit) - start)
+            if self._is_closed(lower) or not np.isfinite(most) or extra.is_over:
                 break
-            middle = (lower + most) / 2.0
-            half = yield from self._treat(stage._replace(most=middle))
-            lower = max(lower, min(half.bound, middle))
-            if not half.is_complete:
-                most = middle
+            step = yield from self._treat(stage._replace(most=most), extra)
+            lower = max(lower, min(step.bound, most))
+            if lower < most:
+                break
         return lower
 
-    def _treat(self, stage: _Stage) -> Generator[Array, Mask, _Result]:
+    def _treat(self, stage: _Stage, work: Work) -> Generator[Array, Mask, _Result]:
         """Solve one stage; yield rows; return what is known about its rows."""
         most = min(stage.most, self.limit)
         has_premium = stage.kind != "plain"
@@ -168,13 +173,13 @@ class _NetworkSearch:
         bound = max(0.0, min(relaxed.bound, most))
         if self._is_closed(bound) or bound == most:
             return _Result(bound, True)
-        if not self._can_start(program):
+        if not _can_start(program, work):
             return _Result(bound, False)
-        program = self._tightened(program)
+        program = self._tightened(program, work)
         tries = 0
         while tries < TUNING.tries:
             precision = TUNING.precision**tries
-            solution = self._solve(program, stage, precision)
+            solution = self._solve(program, stage, precision, work)
             bound = max(bound, min(solution.bound, most))
             if solution.values is None:
                 return _Result(bound, solution.is_complete)
@@ -188,27 +193,23 @@ class _NetworkSearch:
                 tries += 1
         return _Result(bound, False)
 
-    def _can_start(self, program: NetworkProgram) -> bool:
-        """Return whether the work that is left allows for solving a program."""
-        left = self.work.most - self.work.done
-        is_small = TUNING.root_work * program.n_entries <= TUNING.overrun * left
-        return is_small and not self.work.is_over
-
-    def _tightened(self, program: NetworkProgram) -> NetworkProgram:
+    def _tightened(self, program: NetworkProgram, work: Work) -> NetworkProgram:
         """Return a program with tighter bounds on neurons behind the first layer."""
         if len(self.form.weights) == 2:
             return program
         tight = NetworkProgram(self.form, self.parts, program.columns, program.kind, program.limit)
-        self.work.done += TUNING.program_work * tight.n_programs * tight.n_entries
+        work.done += TUNING.program_work * tight.n_programs * tight.n_entries
         return tight
 
-    def _solve(self, program: NetworkProgram, stage: _Stage, precision: float) -> NetworkSolution:
+    def _solve(
+        self, program: NetworkProgram, stage: _Stage, precision: float, work: Work
+    ) -> NetworkSolution:
         """Return the solution of a stage, with what is left of work and time."""
-        if self.work.is_over:
+        if work.is_over:
             return NetworkSolution(None, 0.0, False)
-        limits = work_limits(program, self.work)
+        limits = work_limits(program, work)
         solution = program.solve(stage.target, self.cuts, precision=precision, limits=limits)
-        count_work(program, self.work, solution, limits[1])
+        count_work(program, work, solution, limits[1])
         return solution
 
     def _add_cut(self, columns: GainColumns, solution: NetworkSolution) -> bool:
@@ -275,6 +276,13 @@ class _NetworkSearch:
         is_known = ~np.isnan(row)
         keeps = bool((A[:, is_known] @ row[is_known] <= region.b[rows]).all())
         return keeps and (region.curved or not rows.all())
+
+
+def _can_start(program: NetworkProgram, work: Work) -> bool:
+    """Return whether the work that is left allows for solving a program."""
+    left = work.most - work.done
+    is_small = TUNING.root_work * program.n_entries <= TUNING.overrun * left
+    return is_small and not work.is_over
 
 
 def work_limits(program: NetworkProgram, work: Work) -> tuple[float, int | None]:
