@@ -185,6 +185,7 @@ def converted(model: Any) -> Any:
     return session_of(content)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_networks_of_scikit_learn() -> None:
     table = rows()
@@ -197,6 +198,7 @@ def test_onnx_networks_of_scikit_learn() -> None:
         assert form.link == "expit"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_networks_of_torch() -> None:
     torch: Any = pytest.importorskip("torch")

@@ -16,7 +16,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.models.readers.forms import ReluNetwork
 from bayescfx.potentials import Intervals
-from bayescfx.search.exact.branching import Bound, Work
+from bayescfx.search.exact.branching import Bound, Extreme, Work
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.contributions import ruled_rows
 from bayescfx.search.exact.gain_columns import GainColumns
@@ -85,6 +85,7 @@ class _NetworkSearch:
     work: Work
     cuts: list[Array] = field(default_factory=list)
     is_stuck: bool = False
+    is_inexact: bool = False
 
     def run(self, accepted: Intervals) -> Generator[Array, Mask, Bound]:
         """Search for rows; see :func:`find_nearest_network`."""
@@ -100,7 +101,8 @@ class _NetworkSearch:
             bounds.append((yield from self._search_target(target)))
         cost = min([self.limit, *bounds])
         is_complete = all(self._is_closed(bound) for bound in bounds)
-        return Bound(cost, is_complete, self.is_stuck and not is_complete)
+        reason = "rounding leaves a small gap" if self.is_inexact and not is_complete else ""
+        return Bound(cost, is_complete, self.is_stuck and not is_complete, reason)
 
     def _is_closed(self, bound: float) -> bool:
         """Return whether nothing above a bound is of interest."""
@@ -145,7 +147,7 @@ class _NetworkSearch:
         """
         result = yield from self._treat(stage, self.work)
         lower = max(lower, result.bound)
-        if result.is_complete or self.is_stuck:
+        if result.is_complete or self.is_stuck or self.is_inexact:
             return lower
         extra = Work(TUNING.ladder_share * self.work.most, self.work.deadline)
         start = lower
@@ -191,6 +193,7 @@ class _NetworkSearch:
                 return _Result(bound, False)
             if not self._add_cut(columns, solution):
                 tries += 1
+        self.is_inexact = True
         return _Result(bound, False)
 
     def _tightened(self, program: NetworkProgram, work: Work) -> NetworkProgram:
@@ -356,27 +359,7 @@ def _rounding_of(form: ReluNetwork, parts: NetworkParts) -> float:
 # ── extreme outputs ──
 
 
-class NetworkExtreme(NamedTuple):
-    """The row with the lowest or the highest sum that was found.
-
-    Parameters
-    ----------
-    row : array of shape (d,)
-        Its codes.
-    bound : float
-        No allowed row has a lower or a higher sum.
-    is_exact : bool
-        Whether the sum of the row is the bound, up to the tolerance of the solver.
-    """
-
-    row: Array
-    bound: float
-    is_exact: bool
-
-
-def find_network_extreme(
-    form: ReluNetwork, region: Region, sign: int, work: Work
-) -> NetworkExtreme:
+def find_network_extreme(form: ReluNetwork, region: Region, sign: int, work: Work) -> Extreme:
     """Return the row with the highest (1) or lowest (-1) sum, and a bound on all sums.
 
     Raises
@@ -407,13 +390,11 @@ def find_network_extreme(
 
 def _best_extreme(
     form: ReluNetwork, region: Region, rows: Array, sign: int, bound: float
-) -> NetworkExtreme:
+) -> Extreme:
     """Return the best of some rows ``(n, d)`` that is allowed."""
     allowed = rows[region.contains(rows)]
     if not len(allowed):
         raise NoProof("no allowed row was found")
     sums = form.raw(region.rows(allowed))[:, 0]
     best = int((sign * sums).argmax())
-    gap = sign * (bound - sums[best])
-    size = 1.0 + abs(bound) + float(np.ptp(sums))
-    return NetworkExtreme(allowed[best], bound, bool(gap <= TUNING.same_cost * size))
+    return Extreme(allowed[best], float(sums[best]), bound)

@@ -241,7 +241,7 @@ def _conclude(bound: Bound) -> Proof:
         if not np.isfinite(bound.cost):
             return Proof("out of reach")
         return Proof("optimal", bound.cost)
-    reason = "the proof was cut short"
+    reason = bound.reason or "the proof was cut short"
     if bound.is_stuck:
         reason = "a rule leaves rows that can't be excluded"
     return Proof("bounded", bound.cost, reason)
