@@ -38,8 +38,8 @@ class Affine:
         return Affine(self.weights @ earlier.weights, self.weights @ earlier.bias + self.bias)
 
 
-#: A step of a network: an affine map, or ``max(0, z)``.
-Step: TypeAlias = Affine | Literal["relu"]
+#: A step of a network: an affine map, ``max(0, z)``, or nothing.
+Step: TypeAlias = Affine | Literal["relu", "identity"]
 
 
 def elementwise(factor: Array, shift: Array) -> Affine:
@@ -54,32 +54,41 @@ def network_form(inputs: Inputs, steps: Iterable[Step], link: LinkName = "identi
     ----------
     inputs : Inputs
         The numbers that the first step gets.
-    steps : iterable of Affine or ``"relu"``
+    steps : iterable of Affine, ``"relu"`` or ``"identity"``
         The steps, first to last.
     link : str
         How the last sum becomes the output.
     """
-    m = len(inputs)
-    layers = [Affine(np.eye(m), np.zeros(m))]
-    is_open = False  # whether the last layer still waits for affine steps after its activation
-    for step in steps:
-        if step == "relu":
-            is_open = True
-        elif is_open:
-            width = len(layers[-1].bias)
-            layers.append(step.after(Affine(np.eye(width), np.zeros(width))))
-            is_open = False
-        else:
-            layers[-1] = step.after(layers[-1])
+    layers = _merged(len(inputs), steps)
     last = layers[-1]
-    if is_open:
-        raise UnreadableModelError("the network ends with an activation that is no link")
     if len(last.bias) != 1:
         raise UnreadableModelError(f"the network has {len(last.bias)} outputs")
     if len(layers) == 1:
         return LinearModel(inputs, last.weights[0], float(last.bias[0]), link)
     weights = tuple(layer.weights for layer in layers)
     return ReluNetwork(inputs, weights, tuple(layer.bias for layer in layers), link)
+
+
+def _merged(n_inputs: int, steps: Iterable[Step]) -> list[Affine]:
+    """Return the layers between activations, each with all of its affine steps."""
+    layers = [_identity(n_inputs)]
+    is_active = False  # whether an activation follows the last layer
+    for step in steps:
+        if isinstance(step, Affine) and is_active:
+            layers.append(step.after(_identity(len(layers[-1].bias))))
+            is_active = False
+        elif isinstance(step, Affine):
+            layers[-1] = step.after(layers[-1])
+        else:
+            is_active |= step == "relu"
+    if is_active:
+        raise UnreadableModelError("the network ends with an activation that is no link")
+    return layers
+
+
+def _identity(width: int) -> Affine:
+    """Return the step that changes nothing."""
+    return Affine(np.eye(width), np.zeros(width))
 
 
 def rescaled_network(form: ReluNetwork, factor: float, shift: float) -> ReluNetwork:

@@ -12,7 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.models.readers.forms import Form, Inputs, LinkName
 from bayescfx.models.readers.network_steps import Affine, Step, elementwise, network_form
-from bayescfx.models.readers.sources import Task, UnreadableModelError
+from bayescfx.models.readers.sources import Task, UnreadableModelError, check_probability
 
 #: Operators that only networks have.
 LAYERS = ("Gemm", "MatMul")
@@ -49,22 +49,35 @@ class _Graph:
     constants: dict[str, Array]
     attribute: Callable[[Any], Any]
 
-    def find(self, name: str) -> _Node | None:
-        """Return the node that computes a value; None if the graph gets it from outside."""
-        node = self.producers.get(name)
-        if node is None:
-            return None
-        constants = {}
-        variables = []
-        for place, each in enumerate(node.input):
-            if each in self.constants:
-                constants[place] = self.constants[each]
-            elif each:
-                variables.append(each)
-        if len(set(variables)) != 1:
+    def chain(self, name: str) -> list[_Node]:
+        """Return the nodes that change numbers, from the one that computes a value backwards."""
+        found = []
+        producer = self.producers.get(name)
+        while producer is not None:
+            node = self._as_node(producer)
+            if node.kind not in _PASSED_OVER:
+                found.append(node)
+            producer = self.producers.get(node.variable)
+        return found
+
+    def _as_node(self, node: Any) -> _Node:
+        """Return a node with its constants; raise if it has several other inputs."""
+        places = {place: name for place, name in enumerate(node.input) if name}
+        constants = {
+            place: self.constants[name] for place, name in places.items() if name in self.constants
+        }
+        variables = set(places.values()) - set(self.constants)
+        if len(variables) != 1:
             raise UnreadableModelError(f"the ONNX network has branches at {node.op_type}")
         attributes = {each.name: self.attribute(each) for each in node.attribute}
-        return _Node(node.op_type, attributes, constants, variables[0])
+        return _Node(node.op_type, attributes, constants, variables.pop())
+
+    def is_pair(self, node: Any) -> bool:
+        """Return whether a node joins ``1 - p`` and ``p``."""
+        if node.op_type != "Concat" or len(node.input) != 2:
+            return False
+        first = self.producers.get(node.input[0])
+        return first is not None and first.op_type == "Sub" and first.input[1] == node.input[1]
 
 
 def read_onnx_network(task: Task, onnx: Any, content: Any, inputs: Inputs) -> Form:
@@ -84,20 +97,18 @@ def read_onnx_network(task: Task, onnx: Any, content: Any, inputs: Inputs) -> Fo
     graph = _as_graph(onnx, content)
     session = task.estimator
     name = session.output or session.session.get_outputs()[0].name
-    name, sign = _find_probability(graph, task, name)
-    steps: list[Step] = []
+    if task.method == "predict_proba":
+        name = _find_second(graph, name)
+    chain = graph.chain(name)
     link: LinkName = "identity"
-    node = graph.find(name)
-    while node is not None:
-        if node.kind == "Sigmoid" and not steps and link == "identity":
-            link = "expit"
-            steps.append(Affine(np.array([[sign]]), np.zeros(1)))
-        elif node.kind not in _PASSED_OVER:
-            steps.append(_step(node))
-        name = node.variable
-        node = graph.find(name)
-    if task.method == "predict_proba" and link != "expit":
-        raise UnreadableModelError("the ONNX network has no sigmoid at its end")
+    steps: list[Step] = []
+    if chain and chain[0].kind == "Sigmoid":
+        link = "expit"
+        sign = task.sign if task.method == "predict_proba" else 1.0
+        steps.append(Affine(np.array([[sign]]), np.zeros(1)))
+        chain = chain[1:]
+    check_probability(task, link, "the ONNX network")
+    steps += [_step(node) for node in chain]
     return network_form(inputs, reversed(steps), link)
 
 
@@ -116,23 +127,14 @@ def _as_graph(onnx: Any, content: Any) -> _Graph:
     return _Graph(producers, constants, onnx.helper.get_attribute_value)
 
 
-def _find_probability(graph: _Graph, task: Task, name: str) -> tuple[str, float]:
-    """Return the value whose sigmoid is the probability of the second class, and the sign.
-
-    A classifier returns ``[1 - p, p]``.
-    """
-    if task.method != "predict_proba":
-        return name, 1.0
+def _find_second(graph: _Graph, name: str) -> str:
+    """Return the value p of a classifier that returns ``[1 - p, p]``."""
     node = graph.producers.get(name)
     while node is not None and node.op_type in (*_PASSED_OVER, "ZipMap"):
         node = graph.producers.get(node.input[0])
-    if node is None or node.op_type != "Concat" or len(node.input) != 2:
+    if node is None or not graph.is_pair(node):
         raise UnreadableModelError("the ONNX network does not return two probabilities")
-    first = graph.producers.get(node.input[0])
-    is_rest = first is not None and first.op_type == "Sub" and first.input[1] == node.input[1]
-    if not is_rest:
-        raise UnreadableModelError("the ONNX network does not return two probabilities")
-    return str(node.input[1]), task.sign
+    return str(node.input[1])
 
 
 # ── nodes as steps ──

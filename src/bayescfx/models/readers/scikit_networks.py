@@ -15,6 +15,19 @@ _LINKS: dict[str, LinkName] = {"identity": "identity", "exp": "exp", "logistic":
 def read_perceptron(task: Task) -> Form:
     """Return the form of a multi-layer perceptron with one output."""
     refuse_labels(task)
+    _check_activations(task)
+    model = task.estimator
+    steps: list[Step] = []
+    for weights, bias in zip(model.coefs_, model.intercepts_, strict=True):
+        steps += [_affine(weights, bias), model.activation]
+    steps.pop()  # the last activation is the link
+    if task.method == "predict_proba":
+        steps.append(Affine(np.array([[task.sign]]), np.zeros(1)))
+    return network_form(task.source.inputs(matrix), steps, _LINKS[model.out_activation_])
+
+
+def _check_activations(task: Task) -> None:
+    """Raise unless hidden layers are linear or ReLU and the last one has one output."""
     model = task.estimator
     if model.activation not in ("relu", "identity"):
         raise UnreadableModelError(
@@ -24,14 +37,6 @@ def read_perceptron(task: Task) -> Form:
     if model.out_activation_ not in _LINKS or len(model.intercepts_[-1]) != 1:
         kind = "classes" if hasattr(model, "classes_") else "outputs"
         raise UnreadableModelError(f"{task.class_name} has several {kind}")
-    steps: list[Step] = []
-    for weights, bias in zip(model.coefs_, model.intercepts_, strict=True):
-        if steps and model.activation == "relu":
-            steps.append("relu")
-        steps.append(_affine(weights, bias))
-    if task.method == "predict_proba":
-        steps.append(Affine(np.array([[task.sign]]), np.zeros(1)))
-    return network_form(task.source.inputs(matrix), steps, _LINKS[model.out_activation_])
 
 
 def _affine(weights: object, bias: object) -> Affine:

@@ -26,13 +26,12 @@ def read_torch(task: Task) -> Form:
         )
     parts = list(_flat_parts(module))
     link: LinkName = "identity"
-    if parts and _kind(parts[-1]) == "Sigmoid":
+    if [_kind(part) for part in parts[-1:]] == ["Sigmoid"]:
         link = "expit"
         parts.pop()
-    steps = [_step(part) for part in parts]
-    is_single = all(str(each.dtype) == "torch.float32" for each in module.parameters())
-    inputs = task.source.inputs(single_matrix if is_single else matrix)
-    return network_form(inputs, steps, link)
+    dtypes = {str(each.dtype) for each in module.parameters()}
+    numbers = single_matrix if dtypes == {"torch.float32"} else matrix
+    return network_form(task.source.inputs(numbers), map(_step, parts), link)
 
 
 def _kind(module: Any) -> str:

@@ -125,6 +125,17 @@ def ruled_rows(region: Region) -> Mask:
     return np.asarray(~(region.A[:, is_unknown] != 0.0).any(axis=1))
 
 
+def breaks_other_rules_only(region: Region, row: Array) -> bool:
+    """Return whether a row ``(d,)`` that is not allowed breaks only rules that are not linear."""
+    if not region.within(row[None])[0]:
+        return False
+    rows = ruled_rows(region)
+    A = region.A[rows]
+    is_known = ~np.isnan(row)
+    keeps = bool((A[:, is_known] @ row[is_known] <= region.b[rows]).all())
+    return keeps and (region.curved or not rows.all())
+
+
 def take_apart(form: LinearModel, region: Region) -> Contributions:
     """Return what each feature adds to the sum of a linear model.
 

@@ -16,7 +16,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices
 from bayescfx.models.readers.forms import ReluNetwork
 
-#: Prices of the budget that are tried for each function. Set by judgement, 2026-11-20.
+#: Prices of the budget that are tried for each function. Set by judgement, 2026-11-18.
 PRICES = 12
 #: Share of the largest possible value by which bounds are widened (rounding).
 WIDENED = 1e-10

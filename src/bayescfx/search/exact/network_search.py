@@ -18,12 +18,12 @@ from bayescfx.models.readers.forms import ReluNetwork
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import Bound, Extreme, Work
 from bayescfx.search.exact.cells import NoProof
-from bayescfx.search.exact.contributions import ruled_rows
+from bayescfx.search.exact.contributions import breaks_other_rules_only
 from bayescfx.search.exact.gain_columns import GainColumns
 from bayescfx.search.exact.network_columns import NetworkParts, take_network_apart
 from bayescfx.search.exact.network_program import NetworkProgram, NetworkSolution
 from bayescfx.search.exact.problem import ROUNDING
-from bayescfx.search.exact.tangents import gradient
+from bayescfx.search.exact.tangents import new_gradient
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
@@ -33,7 +33,7 @@ class NetworkTuning:
     """Numbers of the search.
 
     Work is counted per entry of a program's matrix, in summands as for trees: 15 million take about
-    a second. Measured with networks of 16, 16 + 16 and 32 + 32 neurons on diabetes, 2026-11-20: the
+    a second. Measured with networks of 16, 16 + 16 and 32 + 32 neurons on diabetes, 2026-11-18: the
     root of the solver's tree takes 400 to 1600 per entry, a node 2 to 3, a linear program 5.
     """
 
@@ -58,19 +58,40 @@ TUNING = NetworkTuning()
 
 
 class _Stage(NamedTuple):
-    """A part of the rows of a question: `kind` as in `NetworkProgram`, efforts up to `most`."""
+    """A part of the rows of a question.
+
+    Parameters
+    ----------
+    target : tuple of float
+        The lowest and highest sum that is accepted.
+    kind : {"near", "far", "plain"}
+        As in `NetworkProgram`.
+    most : float
+        The largest effort.
+    least : float
+        No row of the stage costs less.
+    """
 
     target: tuple[float, float]
     kind: str
     most: float
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
 class _Result:
-    """What is known about the rows of a stage: none costs less than `bound`."""
+    """What is known about the rows of a stage.
+
+    Parameters
+    ----------
+    bound : float
+        None costs less.
+    is_final : bool
+        Whether more work would not better the bound.
+    """
 
     bound: float
-    is_complete: bool
+    is_final: bool
 
 
 @dataclass(eq=False)
@@ -90,19 +111,28 @@ class _NetworkSearch:
     def run(self, accepted: Intervals) -> Generator[Array, Mask, Bound]:
         """Search for rows; see :func:`find_nearest_network`."""
         targets = [(low - self.margin, high + self.margin) for low, high in accepted]
-        query = self.region.complete(self.region.query[None])
-        is_there = any(self._miss(query[0], target) <= 0.0 for target in targets)
-        if is_there and self.region.contains(query)[0]:
-            is_hit = yield query
-            if is_hit[0]:
-                return Bound(0.0, True, False)
-        bounds = []
+        if (yield from self._ask_query(targets)):
+            return Bound(0.0, True, False)
+        bounds = [self.limit]
         for target in targets:
             bounds.append((yield from self._search_target(target)))
-        cost = min([self.limit, *bounds])
-        is_complete = all(self._is_closed(bound) for bound in bounds)
-        reason = "rounding leaves a small gap" if self.is_inexact and not is_complete else ""
-        return Bound(cost, is_complete, self.is_stuck and not is_complete, reason)
+        return self._conclude(min(bounds))
+
+    def _ask_query(self, targets: list[tuple[float, float]]) -> Generator[Array, Mask, bool]:
+        """Yield the query if it may reach the target; return whether it does."""
+        query = self.region.complete(self.region.query[None])
+        miss = min(self._miss(query[0], target) for target in targets)
+        if miss > 0.0 or not self.region.contains(query)[0]:
+            return False
+        is_hit = yield query
+        return bool(is_hit[0])
+
+    def _conclude(self, bound: float) -> Bound:
+        """Return what is proven, given the cost below which there is no answer."""
+        if self._is_closed(bound):
+            return Bound(min(bound, self.limit), True, False)
+        reason = "rounding leaves a small gap" if self.is_inexact else ""
+        return Bound(bound, False, self.is_stuck, reason)
 
     def _is_closed(self, bound: float) -> bool:
         """Return whether nothing above a bound is of interest."""
@@ -113,49 +143,58 @@ class _NetworkSearch:
     def _search_target(self, target: tuple[float, float]) -> Generator[Array, Mask, float]:
         """Search for rows of one interval of sums; return the cost below which there are none."""
         if self.region.cost.weight == 0.0:
-            return (yield from self._search_range(_Stage(target, "plain", np.inf), 0.0))
-        near = yield from self._search_range(_Stage(target, "near", np.inf), 0.0)
+            return (yield from self._search_stage(_Stage(target, "plain", np.inf)))
+        near = yield from self._search_stage(_Stage(target, "near", np.inf))
+        far = yield from self._search_far(target)
+        return min(near, far)
+
+    def _search_far(self, target: tuple[float, float]) -> Generator[Array, Mask, float]:
+        """Search for rows from distance 1 on, up to growing efforts."""
         lower = 1.0
-        for most in (*TUNING.rungs, np.inf):
-            is_last = most >= self.limit or self._is_everything(most)
-            if most <= lower or self._is_closed(lower):
-                continue
-            stage = _Stage(target, "far", np.inf if is_last else most)
-            lower = yield from self._search_range(stage, lower)
-            if not (is_last or lower >= most or np.isfinite(self.limit)):
-                yield from self._treat(
-                    _Stage(target, "far", np.inf), self.work
-                )  # there may be any answer
-            if is_last or lower < most:
+        farthest = self._largest_effort()
+        for rung in TUNING.rungs:
+            if rung >= farthest or np.isfinite(self.limit):
                 break
-        return min(near, lower)
+            lower = yield from self._search_stage(_Stage(target, "far", rung, lower))
+            if lower < rung:
+                yield from self._find_any(target)
+                return lower
+        return (yield from self._search_stage(_Stage(target, "far", np.inf, lower)))
 
-    def _is_everything(self, most: float) -> bool:
-        """Return whether no allowed row costs more than an effort."""
+    def _find_any(self, target: tuple[float, float]) -> Generator[Array, Mask, None]:
+        """Search everywhere for some answer if there is none yet."""
+        if not np.isfinite(self.limit):
+            yield from self._treat(_Stage(target, "far", np.inf), self.work)
+
+    def _largest_effort(self) -> float:
+        """Return an effort that no allowed row exceeds."""
         columns = GainColumns(self.parts.gains, self.region, has_premium=True)
-        distances = [0.0]
-        for j in np.unique(columns.feature):
-            own = columns.feature == j
-            distances.append(float(columns.units[j, own] @ columns.high[own]) * columns.size)
-        return sum(distances) + columns.most_premium <= most
+        distance = float((columns.units @ columns.high).sum()) * columns.size
+        return distance + columns.most_premium
 
-    def _search_range(self, stage: _Stage, lower: float) -> Generator[Array, Mask, float]:
+    def _search_stage(self, stage: _Stage) -> Generator[Array, Mask, float]:
         """Search a stage; if it is cut short, search parts of it to better the bound.
 
-        No row of the stage costs less than `lower`. Returns the cost below which it has no row, or
-        what the stage reaches up to.
+        Returns the cost below which the stage has no row, or the effort up to which it reaches.
         """
+        if self._is_closed(stage.least):
+            return stage.least
         result = yield from self._treat(stage, self.work)
-        lower = max(lower, result.bound)
-        if result.is_complete or self.is_stuck or self.is_inexact:
+        lower = max(stage.least, result.bound)
+        most = min(stage.most, self.limit)
+        if result.is_final or most == np.inf:
             return lower
         extra = Work(TUNING.ladder_share * self.work.most, self.work.deadline)
-        start = lower
+        return (yield from self._climb(stage._replace(least=lower, most=most), extra))
+
+    def _climb(self, stage: _Stage, work: Work) -> Generator[Array, Mask, float]:
+        """Search parts of a stage that reach up to growing efforts; return its bound."""
+        lower = stage.least
         for share in TUNING.ladder:
-            most = start + share * (min(stage.most, self.limit) - start)
-            if self._is_closed(lower) or not np.isfinite(most) or extra.is_over:
+            most = stage.least + share * (stage.most - stage.least)
+            if self._is_closed(lower) or work.is_over:
                 break
-            step = yield from self._treat(stage._replace(most=most), extra)
+            step = yield from self._treat(stage._replace(most=most), work)
             lower = max(lower, min(step.bound, most))
             if lower < most:
                 break
@@ -164,37 +203,55 @@ class _NetworkSearch:
     def _treat(self, stage: _Stage, work: Work) -> Generator[Array, Mask, _Result]:
         """Solve one stage; yield rows; return what is known about its rows."""
         most = min(stage.most, self.limit)
-        has_premium = stage.kind != "plain"
-        farthest = min(most, 1.0) if stage.kind == "near" else most
-        columns = GainColumns(self.parts.gains, self.region, farthest, has_premium=has_premium)
-        program = NetworkProgram(self.form, self.parts, columns, stage.kind, most, tightens=False)
-        ends = program.bounds[-1]
-        if stage.target[0] > ends.high[0] or stage.target[1] < ends.low[0]:
-            return _Result(most, True)
-        relaxed = program.solve(stage.target, self.cuts, is_relaxed=True)
-        bound = max(0.0, min(relaxed.bound, most))
-        if self._is_closed(bound) or bound == most:
+        program = self._make_program(stage, most)
+        bound = self._bound_at_once(program, stage)
+        if bound == most or self._is_closed(bound):
             return _Result(bound, True)
         if not _can_start(program, work):
             return _Result(bound, False)
         program = self._tightened(program, work)
+        result: _Result | None = None
         tries = 0
-        while tries < TUNING.tries:
-            precision = TUNING.precision**tries
-            solution = self._solve(program, stage, precision, work)
+        while result is None:
+            solution = self._solve(program, stage, TUNING.precision**tries, work)
             bound = max(bound, min(solution.bound, most))
-            if solution.values is None:
-                return _Result(bound, solution.is_complete)
             is_allowed = yield from self._ask(program, stage, solution)
-            if self._is_closed(bound) or not solution.is_complete:
-                return _Result(bound, self._is_closed(bound))
-            if not is_allowed:
-                self.is_stuck = True
-                return _Result(bound, False)
-            if not self._add_cut(columns, solution):
-                tries += 1
+            is_new = self._add_cut(program, solution)
+            tries += not is_new
+            result = self._judge(bound, solution, is_allowed, tries)
+        return result
+
+    def _judge(
+        self, bound: float, solution: NetworkSolution, is_allowed: bool, tries: int
+    ) -> _Result | None:
+        """Return the result of a stage, or None if it must be solved once more."""
+        if solution.values is None:
+            return _Result(bound, solution.is_complete)
+        if self._is_closed(bound):
+            return _Result(bound, True)
+        if not solution.is_complete:
+            return _Result(bound, False)
+        if not is_allowed:
+            self.is_stuck = True
+            return _Result(bound, True)
+        if tries < TUNING.tries:
+            return None
         self.is_inexact = True
-        return _Result(bound, False)
+        return _Result(bound, True)
+
+    def _make_program(self, stage: _Stage, most: float) -> NetworkProgram:
+        """Return the program of a stage, for rows that cost at most as much."""
+        farthest = min(most, 1.0) if stage.kind == "near" else most
+        has_premium = stage.kind != "plain"
+        columns = GainColumns(self.parts.gains, self.region, farthest, has_premium=has_premium)
+        return NetworkProgram(self.form, self.parts, columns, stage.kind, most, tightens=False)
+
+    def _bound_at_once(self, program: NetworkProgram, stage: _Stage) -> float:
+        """Return the cost below which a stage has no row, as far as it is known without a tree."""
+        if not program.may_reach(stage.target):
+            return program.limit
+        relaxed = program.solve(stage.target, self.cuts, is_relaxed=True)
+        return max(0.0, min(relaxed.bound, program.limit))
 
     def _tightened(self, program: NetworkProgram, work: Work) -> NetworkProgram:
         """Return a program with tighter bounds on neurons behind the first layer."""
@@ -215,21 +272,15 @@ class _NetworkSearch:
         count_work(program, work, solution, limits[1])
         return solution
 
-    def _add_cut(self, columns: GainColumns, solution: NetworkSolution) -> bool:
+    def _add_cut(self, program: NetworkProgram, solution: NetworkSolution) -> bool:
         """Add the gradient of the distance at a solution if it tells something new."""
-        norm = self.region.cost.norm
-        if norm in (0, 1) or len(self.cuts) >= TUNING.cuts:
+        if solution.values is None or len(self.cuts) >= TUNING.cuts:
             return False
-        assert solution.values is not None
-        units = columns.units @ solution.values[: len(columns.high)]
-        distance = float(np.linalg.norm(units, norm))
-        if distance == 0.0:
-            return False
-        known = max([units.max(), *(cut @ units for cut in self.cuts)])
-        if known >= distance * (1.0 - TUNING.same_distance):
-            return False
-        self.cuts.append(gradient(units, norm))
-        return True
+        units = program.units(solution.values)
+        found = new_gradient(units, self.region.cost.norm, self.cuts, TUNING.same_distance)
+        if found is not None:
+            self.cuts.append(found)
+        return found is not None
 
     # ── rows ──
 
@@ -237,48 +288,47 @@ class _NetworkSearch:
         self, program: NetworkProgram, stage: _Stage, solution: NetworkSolution
     ) -> Generator[Array, Mask, bool]:
         """Yield rows near a solution; return False if only a rule that is not linear forbids it."""
-        assert solution.values is not None
-        values = solution.values
         is_blocked = False
-        inward = 0.0
-        for strictness in range(1, TUNING.polishing + 1):
+        inward = 2.0 * self.margin
+        values = solution.values
+        strictness = 0
+        while values is not None:
             row = program.row(values)
-            is_allowed = bool(self.region.contains(row[None])[0])
-            is_blocked |= not is_allowed and self._keeps_linear_rules(row)
+            is_blocked |= self._is_blocked(row)
             miss = self._miss(row, stage.target)
-            cost = float(effort(self.region, row[None])[0])
-            if is_allowed and miss <= 0.0 and cost < self.limit:
-                is_hit = yield row[None]
-                if is_hit[0]:
-                    self.limit = cost
-                    break
-            if program.columns.is_discrete:
+            is_hit = yield from self._ask_row(row, miss)
+            strictness += 1
+            if is_hit or program.columns.is_discrete or strictness > TUNING.polishing:
                 break
             # The signs and whole numbers of a solution are right, but its shares are not exact.
-            inward = max(2.0 * inward, 2.0 * self.margin) + 2.0 * max(miss, 0.0)
-            nearer = program.solve(
+            inward += 2.0 * max(miss, 0.0)
+            values = program.solve(
                 stage.target, self.cuts, inward=inward, strictness=strictness, fixed=values
-            )
-            if nearer.values is None:
-                break
-            values = nearer.values
+            ).values
+            inward *= 2.0
         return not is_blocked
+
+    def _ask_row(self, row: Array, miss: float) -> Generator[Array, Mask, bool]:
+        """Yield a row if it is of interest; return whether it is a new best answer."""
+        cost = float(effort(self.region, row[None])[0])
+        is_nearer = miss <= 0.0 and cost < self.limit
+        if not is_nearer or not self.region.contains(row[None])[0]:
+            return False
+        is_hit = yield row[None]
+        if is_hit[0]:
+            self.limit = cost
+        return bool(is_hit[0])
+
+    def _is_blocked(self, row: Array) -> bool:
+        """Return whether rules that are not linear, and only those, exclude a row."""
+        if self.region.contains(row[None])[0]:
+            return False
+        return breaks_other_rules_only(self.region, row)
 
     def _miss(self, row: Array, target: tuple[float, float]) -> float:
         """Return by how much the sum of a row misses a target; negative inside."""
         total = float(self.form.raw(self.region.rows(row[None]))[0, 0])
         return max(target[0] - total, total - target[1])
-
-    def _keeps_linear_rules(self, row: Array) -> bool:
-        """Return whether a row that is not allowed breaks only rules that are not linear."""
-        region = self.region
-        if not region.within(row[None])[0]:
-            return False
-        rows = ruled_rows(region)
-        A = region.A[rows]
-        is_known = ~np.isnan(row)
-        keeps = bool((A[:, is_known] @ row[is_known] <= region.b[rows]).all())
-        return keeps and (region.curved or not rows.all())
 
 
 def _can_start(program: NetworkProgram, work: Work) -> bool:
@@ -301,9 +351,7 @@ def count_work(
     program: NetworkProgram, work: Work, solution: NetworkSolution, most_nodes: int | None
 ) -> None:
     """Add the work of a program; the solver tells its nodes only along with a solution."""
-    n_nodes = solution.nodes
-    if not solution.is_complete and most_nodes is not None:
-        n_nodes = most_nodes
+    n_nodes = solution.nodes if solution.is_complete else most_nodes or 0
     work.done += program.n_entries * (TUNING.root_work + TUNING.node_work * n_nodes)
 
 
