@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, make_friedman1
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -30,6 +31,8 @@ CELLS = (
     *((data, model) for data in ("diabetes", "friedman-12") for model in
       ("lgbm", "xgboost", "catboost", "hist", "boosting", "ebm", "forest")),
     ("diabetes", "pipeline"),
+    ("diabetes", "network-16"),
+    ("diabetes", "network-16-16"),
     ("adult", "lgbm"),
     ("adult", "pipeline"),
     ("cancer", "logistic"),
@@ -127,6 +130,8 @@ def _make(data: str, model: str) -> Any:
     kind = "Classifier" if _is_class(data) else "Regressor"
     if model == "logistic":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
+    if model.startswith("network"):
+        return _network(tuple(map(int, model.split("-")[1:])))
     if model == "pipeline":
         levels = ["sex"]
         if data == "adult":
@@ -137,6 +142,13 @@ def _make(data: str, model: str) -> Any:
         )
         return make_pipeline(encoder, _make(data, "boosting"))
     return _MODELS[model](kind)
+
+
+def _network(widths: tuple[int, ...]) -> Any:
+    """Return a ReLU network for a regression, with inputs and outcomes scaled."""
+    network = MLPRegressor(hidden_layer_sizes=widths, max_iter=500, random_state=0)
+    scaled = make_pipeline(StandardScaler(), network)
+    return TransformedTargetRegressor(scaled, transformer=StandardScaler())
 
 
 def _estimator(module: str, name: str, **options: Any) -> Callable[[str], Any]:

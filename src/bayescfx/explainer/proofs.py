@@ -14,7 +14,7 @@ from bayescfx.data.tables import Row, rows_of
 from bayescfx.errors import ModelError, SettingsError, SpaceError
 from bayescfx.explainer.call_settings import PROOF_WORK
 from bayescfx.models.model import Model, as_model
-from bayescfx.models.readers import Form, TreeEnsemble
+from bayescfx.models.readers import Form, LinearModel, ReluNetwork, TreeEnsemble
 from bayescfx.models.readers.forms import apply_link
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
@@ -25,6 +25,8 @@ from bayescfx.search.exact.certificate_check import check_certificate as check_b
 from bayescfx.search.exact.certificate_space import CertificateError
 from bayescfx.search.exact.certificates import make_certificate
 from bayescfx.search.exact.linear_form import extreme_outputs
+from bayescfx.search.exact.network_search import TUNING as NETWORKS
+from bayescfx.search.exact.network_search import find_network_extreme
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Prover, raw_intervals
 from bayescfx.space.effort import effort
@@ -62,7 +64,7 @@ def reachable(model: Any, query: object, space: Space) -> ReachableRange:
     Parameters
     ----------
     model : object
-        A fitted tree ensemble or linear model, also in a pipeline.
+        A fitted tree ensemble, linear model or ReLU network, also in a pipeline.
     query : Series, one-row DataFrame, dict or array of shape (columns,)
         The row to start from.
     space : Space
@@ -92,12 +94,12 @@ def reachable(model: Any, query: object, space: Space) -> ReachableRange:
     region = space.around(query)
     form, rounding, prover = _read(checked, region)
     try:
-        X, bounds = _find_extremes(form, region, prover)
+        X, bounds, tolerance = _find_extremes(form, region, prover)
     except NoProof as error:
         raise ModelError(f"the reachable outputs can't be computed: {error}.") from None
     rows = region.rows(X)
     outputs = checked(rows)
-    slack = rounding + TUNING.same_cost * (1.0 + np.abs(outputs))
+    slack = rounding + tolerance
     low, high = rows_of(rows)
     return ReachableRange(
         lowest=float(outputs[0]),
@@ -123,21 +125,27 @@ def _read(model: Model, region: Region) -> tuple[Form, float, Prover]:
     return form, prover.reading(region).rounding, prover
 
 
-def _find_extremes(form: Form, region: Region, prover: Prover) -> tuple[Array, Array]:
-    """Return the rows ``(2, d)`` with the lowest and highest output, and bounds ``(2,)``."""
-    if not isinstance(form, TreeEnsemble):
+def _find_extremes(form: Form, region: Region, prover: Prover) -> tuple[Array, Array, Array]:
+    """Return the rows ``(2, d)`` with the lowest and highest output, bounds, and tolerances.
+
+    An output is exact if it differs from its bound by no more than its tolerance and rounding.
+    """
+    if isinstance(form, LinearModel):
         low, high, _ = extreme_outputs(form, region)
         X = np.stack([low, high])
-        return X, form.predict(region.rows(X))
-    table = prover.table(region, form)
-    rows = []
-    scores = []
+        outputs = form.predict(region.rows(X))
+        return X, outputs, TUNING.same_cost * (1.0 + np.abs(outputs))
+    extremes = []
     for side in (-1, 1):
-        found = find_extreme(BoxProblem(table, region, ()), side, Work(PROOF_WORK))
-        rows.append(found.row)
-        scores.append(found.bound)
+        if isinstance(form, ReluNetwork):
+            extremes.append(find_network_extreme(form, region, side, Work(PROOF_WORK)))
+        else:
+            problem = BoxProblem(prover.table(region, form), region, ())
+            extremes.append(find_extreme(problem, side, Work(PROOF_WORK)))
     link = "expit" if form.link == "softmax" else form.link
-    return np.array(rows), apply_link(link, np.array(scores)[:, None])
+    bounds = apply_link(link, np.array([[each.bound] for each in extremes]))
+    share = NETWORKS.same_cost if isinstance(form, ReluNetwork) else TUNING.same_cost
+    return np.array([each.row for each in extremes]), bounds, share * (1.0 + np.abs(bounds))
 
 
 def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
@@ -170,7 +178,8 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
     region = around(answer.space, answer.query_rows)
     form, rounding, prover = _read(checked, region)
     if not isinstance(form, TreeEnsemble):
-        raise SettingsError("certificates are made for tree ensembles; the model is linear.")
+        kind = "linear" if isinstance(form, LinearModel) else "a network"
+        raise SettingsError(f"certificates are made for tree ensembles; the model is {kind}.")
     accepted = raw_intervals(form, answer.accepted, rounding)
     row, limit = _proven_row(answer, region)
     try:

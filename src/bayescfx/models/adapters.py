@@ -90,7 +90,7 @@ def lightgbm_classifier(booster: Any) -> Classifier | None:
 # ── PyTorch ──
 
 
-def _predict_torch(module: Any, rows: Any) -> object:
+def predict_torch(module: Any, rows: Any) -> object:
     """Return the outputs of a PyTorch module in evaluation mode, without gradients."""
     torch = importlib.import_module("torch")
     weights = (p for p in module.parameters() if p.is_floating_point())
@@ -275,7 +275,7 @@ ADAPTERS = {
         fitted, lightgbm_classifier, lambda booster: booster.model_to_string().encode()
     ),
     "torch.nn.modules.module.Module": Adapter(
-        lambda module: partial(_predict_torch, module), lambda _: None, _torch_content
+        lambda module: partial(predict_torch, module), lambda _: None, _torch_content
     ),
     "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": Adapter(
         Onnx, onnx_classifier, onnx_content

@@ -14,7 +14,7 @@ from bayescfx.deadline import time_limit
 from bayescfx.errors import OutOfTime
 from bayescfx.models.model import Model
 from bayescfx.models.readers.drawn_rows import DrawnRows, join_rows
-from bayescfx.models.readers.forms import Form, Inputs, TreeEnsemble
+from bayescfx.models.readers.forms import Form, Inputs, ReluNetwork, TreeEnsemble
 from bayescfx.models.readers.sources import UnreadableModelError
 
 _MOST_ROWS = 128  # of each kind
@@ -38,7 +38,7 @@ def largest_difference(form: Form, model: Model, rows: Rows) -> float:
 
     Parameters
     ----------
-    form : TreeEnsemble or LinearModel
+    form : TreeEnsemble, LinearModel or ReluNetwork
         What was read from the model.
     model : Model
         The model.
@@ -198,9 +198,17 @@ def _check_close(form: Form, expected: Array, computed: Array) -> float:
 
 def _summing_error(form: Form, outputs: Array, dtype: type) -> float:
     """Return the usual rounding error of a sum with as many terms as a form."""
-    n_terms = len(form.roots) if isinstance(form, TreeEnsemble) else len(form.weights)
     largest = float(np.abs(outputs).max(initial=0.0))
-    return float(4.0 * np.sqrt(n_terms + 1.0) * np.finfo(dtype).eps * largest)
+    return float(4.0 * np.sqrt(_n_terms(form) + 1.0) * np.finfo(dtype).eps * largest)
+
+
+def _n_terms(form: Form) -> int:
+    """Return the number of terms of the sums that a form adds up."""
+    if isinstance(form, TreeEnsemble):
+        return len(form.roots)
+    if isinstance(form, ReluNetwork):
+        return sum(layer.shape[1] for layer in form.weights)
+    return len(form.weights)
 
 
 def _shuffled(given: DrawnRows, rng: np.random.Generator) -> DrawnRows:

@@ -1,4 +1,4 @@
-"""Flat forms of models that can be read: tree ensembles and linear models.
+"""Flat forms of models that can be read: tree ensembles, linear models and ReLU networks.
 
 A form says everything about a model: which numbers it computes from the columns of a row (its
 *inputs*), and its output as a function of them. It predicts, so that it can be compared with the
@@ -263,7 +263,48 @@ class LinearModel:
         return apply_link(self.link, self.raw(rows))
 
 
-Form: TypeAlias = TreeEnsemble | LinearModel
+@dataclass(frozen=True, eq=False)
+class ReluNetwork:
+    """A feed-forward network with one output and the activation ``max(0, z)``, with a link.
+
+    Layer k computes ``z = weights[k] @ a + biases[k]`` from the activations a of the layer before,
+    those of layer 0 being the inputs. Activations are ``max(0, z)``, except in the last layer,
+    whose only z is the sum before the link.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        The numbers that the first layer gets.
+    weights : tuple of arrays of shape (h_k, h_{k-1})
+        The weights of each layer, at least two; h_0 is the number of inputs, the last h_k is 1.
+    biases : tuple of arrays of shape (h_k,)
+        The biases of each layer.
+    link : str
+        How the sum becomes the output.
+    """
+
+    inputs: Inputs
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    link: LinkName = "identity"
+
+    def raw(self, rows: Rows) -> Array:
+        """Return the sums before the link, of shape (n, 1)."""
+        return self.forward(self.inputs.compute(rows))
+
+    def forward(self, numbers: Array) -> Array:
+        """Return the sums before the link, of shape (n, 1), of inputs ``(n, m)``."""
+        activations = numbers
+        for weights, biases in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            activations = np.maximum(activations @ weights.T + biases, 0.0)
+        return np.asarray(activations @ self.weights[-1].T + self.biases[-1])
+
+    def predict(self, rows: Rows) -> Array:
+        """Return the outputs ``(n,)``."""
+        return apply_link(self.link, self.raw(rows))
+
+
+Form: TypeAlias = TreeEnsemble | LinearModel | ReluNetwork
 
 
 def apply_link(link: LinkName, raw: Array, chosen: int = 0) -> Array:

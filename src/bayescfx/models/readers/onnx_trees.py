@@ -1,4 +1,4 @@
-"""Reader for ONNX models that consist of one tree ensemble or one linear model."""
+"""Reader for ONNX models that are one tree ensemble, one linear model or a network."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices
 from bayescfx.models.adapters import onnx_by_column, onnx_content
 from bayescfx.models.readers.forms import Form, Inputs, LinearModel, LinkName
+from bayescfx.models.readers.onnx_networks import LAYERS, read_onnx_network
 from bayescfx.models.readers.sources import Task, UnreadableModelError
 from bayescfx.models.readers.tree_parts import LEAF, Tree, TreeSums, per_class
 
@@ -73,15 +74,18 @@ def read_onnx(task: Task) -> Form:
     session = task.estimator.session
     if onnx_by_column(session):
         raise UnreadableModelError("the ONNX model has one input per column")
-    node = _single_node(session)
+    onnx, graph = _load_graph(session)
     inputs = task.source.inputs(_Matrix(task.estimator))
+    if any(node.op_type in LAYERS for node in graph.node):
+        return read_onnx_network(task, onnx, graph, inputs)
+    node = _single_node(onnx, graph)
     if node.kind.startswith("Linear"):
         return _linear(task, node, inputs)
     return _ensemble(task, node, inputs)
 
 
-def _single_node(session: Any) -> _Node:
-    """Return the only node of a graph that computes something."""
+def _load_graph(session: Any) -> tuple[Any, Any]:
+    """Return the package ``onnx`` and the graph of a session."""
     try:
         onnx = importlib.import_module("onnx")
     except ImportError:
@@ -89,7 +93,12 @@ def _single_node(session: Any) -> _Node:
     content = onnx_content(session)
     if content is None:
         raise UnreadableModelError("the ONNX session does not store what it was made from")
-    node = _find_node(onnx.load_from_string(content).graph)
+    return onnx, onnx.load_from_string(content).graph
+
+
+def _single_node(onnx: Any, graph: Any) -> _Node:
+    """Return the only node of a graph that computes something."""
+    node = _find_node(graph)
     get = onnx.helper.get_attribute_value
     return _Node(node.op_type, {each.name: get(each) for each in node.attribute})
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bayescfx.models.readers.forms import Form, LinkName, TreeEnsemble
+from bayescfx.models.readers.forms import Form, LinkName, ReluNetwork, TreeEnsemble
+from bayescfx.models.readers.network_steps import rescaled_network
 from bayescfx.models.readers.sources import Computation, Source, Task, UnreadableModelError
 from bayescfx.models.readers.transformers import passes_through, trace_columns
 from bayescfx.models.readers.tree_parts import rescaled_trees
@@ -68,4 +69,6 @@ def rescaled(form: Form, factor: float, shift: float) -> Form:
     """Return a form whose sums are multiplied by a factor, with a number added."""
     if isinstance(form, TreeEnsemble):
         return rescaled_trees(form, factor, shift)
+    if isinstance(form, ReluNetwork):
+        return rescaled_network(form, factor, shift)
     return replace(form, weights=form.weights * factor, base=form.base * factor + shift)

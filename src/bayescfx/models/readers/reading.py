@@ -10,7 +10,13 @@ from typing import Any
 
 from bayescfx.data.tables import Rows
 from bayescfx.errors import OutOfTime
-from bayescfx.models.adapters import Classifier, Predict, predict_fitted, predict_xgboost
+from bayescfx.models.adapters import (
+    Classifier,
+    Predict,
+    predict_fitted,
+    predict_torch,
+    predict_xgboost,
+)
 from bayescfx.models.classifiers import predict_column
 from bayescfx.models.input_columns import Category, as_fitted
 from bayescfx.models.model import Model
@@ -32,7 +38,7 @@ class Reading:
 
     Parameters
     ----------
-    form : TreeEnsemble, LinearModel or None
+    form : TreeEnsemble, LinearModel, ReluNetwork or None
         The model in a flat form; None if it can't be read.
     reason : str
         Why there is no form; empty if there is one.
@@ -100,6 +106,8 @@ def _task(predict: Predict, rows: Rows) -> Task:
         if predict.func in (predict_fitted, predict_xgboost):
             estimator, categories = predict.args
             return _fitted_task(estimator, categories, rows, "predict", 0)
+        if predict.func is predict_torch:
+            return _new_task(predict.args[0], _copied, rows, "predict", 0)
     owner = getattr(predict, "__self__", None)
     name = getattr(predict, "__name__", "")
     if name in _OWN_METHODS and owner is not None:

@@ -26,6 +26,7 @@ from bayescfx.models.readers.scikit_ensembles import (
     read_voting,
 )
 from bayescfx.models.readers.scikit_linear import read_linear, read_log_linear, read_logistic
+from bayescfx.models.readers.scikit_networks import read_perceptron
 from bayescfx.models.readers.scikit_trees import (
     read_forest,
     read_gradient_boosting,
@@ -33,6 +34,7 @@ from bayescfx.models.readers.scikit_trees import (
     read_tree,
 )
 from bayescfx.models.readers.sources import Task, UnreadableModelError
+from bayescfx.models.readers.torch_networks import read_torch
 from bayescfx.models.readers.xgboost_trees import read_xgboost
 
 #: Returns the form of an estimator, or raises an UnreadableModelError with the reason.
@@ -82,6 +84,7 @@ _SCIKIT_LEARN: dict[Reader, tuple[str, ...]] = {
         "SGDClassifier",
         "LinearDiscriminantAnalysis",
     ),
+    read_perceptron: ("MLPRegressor", "MLPClassifier"),
     read_linear: (
         "LinearRegression",
         "Ridge",
@@ -123,6 +126,7 @@ READERS: dict[str, Reader] = {
     "xgboost.Booster": read_xgboost,
     "catboost.CatBoost": read_catboost,
     "interpret.EBMModel": read_additive,
+    "torch.Module": read_torch,
     "bayescfx.Onnx": read_onnx,
 }
 

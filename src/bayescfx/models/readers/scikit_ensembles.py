@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.models.readers.forms import Form, LinearModel, TreeEnsemble
+from bayescfx.models.readers.forms import Form, LinearModel, ReluNetwork, TreeEnsemble
 from bayescfx.models.readers.pipelines import rescaled
 from bayescfx.models.readers.scikit_trees import boosted_sums, class_link, plain_tree
 from bayescfx.models.readers.sources import (
@@ -27,6 +27,8 @@ def weighted_sum(task: Task, forms: Sequence[Form], weights: Sequence[float]) ->
     """Return the weighted sum of forms of one kind, without links."""
     if any(form.link != "identity" for form in forms):
         raise UnreadableModelError(f"{task.class_name} adds up outputs of models with a link")
+    if any(isinstance(form, ReluNetwork) for form in forms):
+        raise UnreadableModelError(f"{task.class_name} adds up networks")
     trees = [form for form in forms if isinstance(form, TreeEnsemble)]
     if len(trees) == len(forms):
         return sum_ensembles(trees, weights)

@@ -443,11 +443,14 @@ class Bound:
         Whether the search ended by itself.
     is_stuck : bool
         Whether a rule that is not linear left boxes open.
+    reason : str
+        Why the search is not complete, if it is for another reason than a rule or its limits.
     """
 
     cost: float
     is_complete: bool
     is_stuck: bool
+    reason: str = ""
 
 
 def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:

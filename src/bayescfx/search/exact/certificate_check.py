@@ -105,7 +105,9 @@ def _check_question(
     reading = read_model(model, question.rows(_random_codes(question)))
     form = reading.form
     if not isinstance(form, TreeEnsemble):
-        raise CertificateError(f"the model is no tree ensemble: {reading.reason or 'linear'}.")
+        raise CertificateError(
+            f"the model is no tree ensemble: {reading.reason or type(form).__name__}."
+        )
     if certificate["model"] != digest_of_model(form, question):
         raise CertificateError("the certificate belongs to another model, or it was fitted again.")
     if not question.slack >= 0.0:

@@ -125,6 +125,17 @@ def ruled_rows(region: Region) -> Mask:
     return np.asarray(~(region.A[:, is_unknown] != 0.0).any(axis=1))
 
 
+def breaks_other_rules_only(region: Region, row: Array) -> bool:
+    """Return whether a row ``(d,)`` that is not allowed breaks only rules that are not linear."""
+    if not region.within(row[None])[0]:
+        return False
+    rows = ruled_rows(region)
+    A = region.A[rows]
+    is_known = ~np.isnan(row)
+    keeps = bool((A[:, is_known] @ row[is_known] <= region.b[rows]).all())
+    return keeps and (region.curved or not rows.all())
+
+
 def take_apart(form: LinearModel, region: Region) -> Contributions:
     """Return what each feature adds to the sum of a linear model.
 
@@ -159,14 +170,14 @@ def take_apart(form: LinearModel, region: Region) -> Contributions:
 def _find_gains(measure: _Measure, region: Region, kept: list[int]) -> list[Gain]:
     """Return the gains of some features; those that are not straight are listed."""
     is_line = region.sliding
-    sampled = {j: _sample(region.axes[j]) for j in kept if is_line[j]}
+    sampled = {j: sample_codes(region.axes[j]) for j in kept if is_line[j]}
     measured = measure(sampled)
     gains: dict[int, Gain] = {}
     for j, codes in sampled.items():
         straight = _as_straight(region, j, codes, measured[j])
         if straight is not None:
             gains[j] = straight
-    others = {j: _list_codes(region, j) for j in kept if j not in gains}
+    others = {j: list_codes(region, j) for j in kept if j not in gains}
     for j, gain in measure(others).items():
         gains[j] = ListedGain(j, float(region.query[j]), others[j], gain)
     return [gains[j] for j in kept]
@@ -201,7 +212,7 @@ class _Measure:
         return gains
 
 
-def _sample(axis: Axis) -> Array:
+def sample_codes(axis: Axis) -> Array:
     """Return allowed codes across the range of a feature on a line, the query's included."""
     if axis.choices is not None and len(axis.choices) <= SAMPLED:
         return axis.choices
@@ -209,7 +220,7 @@ def _sample(axis: Axis) -> Array:
     return np.unique(axis.snap(np.append(np.linspace(low, high, SAMPLED), axis.query)))
 
 
-def _list_codes(region: Region, feature: int) -> Array:
+def list_codes(region: Region, feature: int) -> Array:
     """Return all allowed codes but the query's."""
     choices = region.axes[feature].choices
     if choices is None or len(choices) > MOST_LISTED:
@@ -220,12 +231,18 @@ def _list_codes(region: Region, feature: int) -> Array:
 
 def _as_straight(region: Region, feature: int, codes: Array, gain: Array) -> StraightGain | None:
     """Return the gain as a line through sampled codes; None if it is none, or few codes are."""
-    axis = region.axes[feature]
     delta = codes - region.query[feature]
     slope = float((gain[-1] - gain[0]) / (codes[-1] - codes[0]))
     error = float(np.abs(gain - slope * delta).max())
     if error > STRAIGHT * float(np.ptp(gain)):
         return None
+    sides = find_sides(region, feature)
+    return None if sides is None else StraightGain(feature, slope, sides, error)
+
+
+def find_sides(region: Region, feature: int) -> tuple[Side, ...] | None:
+    """Return the codes above and below the query; None if they are few, and no regular grid."""
+    axis = region.axes[feature]
     sides = []
     for sign in (-1, 1):
         side = _side_of(axis, sign)
@@ -237,7 +254,7 @@ def _as_straight(region: Region, feature: int, codes: Array, gain: Array) -> Str
             # An interval holds all codes of the grid, so that bounds stay valid.
             side = Side(sign, side.first, side.last, 0.0)
         sides.append(side)
-    return StraightGain(feature, slope, tuple(sides), error)
+    return tuple(sides)
 
 
 def _side_of(axis: Axis, sign: int) -> Side | None:

@@ -32,7 +32,8 @@ _FINISHED_AT_ONCE = 200
 class Exact:
     """Find the provably nearest answer of a model that can be read, with few rows.
 
-    Tree ensembles and linear models can be read, also behind pipelines; other models are an error.
+    Tree ensembles, linear models and ReLU networks can be read, also behind pipelines; other models
+    are an error.
     """
 
     def rounds(self, question: Question) -> Rounds:

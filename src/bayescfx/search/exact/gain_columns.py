@@ -61,6 +61,8 @@ class GainColumns:
 
     Attributes
     ----------
+    feature : array of int of shape (n,)
+        The feature of each column.
     delta : array of shape (d, n)
         How each column changes the codes.
     gain : array of shape (n,)
@@ -236,12 +238,12 @@ class GainColumns:
         d = len(region.query)
         table = np.array(self._columns, dtype=np.float64).reshape(n, len(_Column._fields))
         features, delta, self.gain, unit, self.premium, self.high, is_whole = table.T
-        feature: Indices = features.astype(np.intp)
+        self.feature: Indices = features.astype(np.intp)
         each = np.arange(n)
         self.delta = np.zeros((d, n))
-        self.delta[feature, each] = delta
+        self.delta[self.feature, each] = delta
         self.units = np.zeros((d, n))
-        self.units[feature, each] = unit
+        self.units[self.feature, each] = unit
         self.is_whole: Mask = is_whole > 0.0
         total = float((self.units @ self.high).sum())
         self.size = self.limit if np.isfinite(self.limit) else total

@@ -22,12 +22,13 @@ from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.contributions import (
     Contributions,
     best_changes,
+    breaks_other_rules_only,
     ruled_rows,
     take_apart,
 )
 from bayescfx.search.exact.gain_columns import NOTHING, GainColumns
 from bayescfx.search.exact.mixed_integer import BOUND_TOLERANCE, Piece, Program, Solution
-from bayescfx.search.exact.tangents import gradient, nearest_point
+from bayescfx.search.exact.tangents import gradient, nearest_point, new_gradient
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
@@ -178,17 +179,11 @@ class _Search:
 
     def _add_cut(self, columns: GainColumns, values: Array) -> bool:
         """Add the gradient of the distance at a solution if it tells something new."""
-        norm = self.region.cost.norm
-        if norm in (0, 1) or len(self.cuts) >= TUNING.cuts:
-            return False
         units = columns.units @ values
-        distance = float(np.linalg.norm(units, norm))
-        if distance == 0.0:
+        found = new_gradient(units, self.region.cost.norm, self.cuts, TUNING.same_distance)
+        if found is None or len(self.cuts) >= TUNING.cuts:
             return False
-        known = max([units.max(), *(cut @ units for cut in self.cuts)])
-        if known >= distance * (1.0 - TUNING.same_distance):
-            return False
-        self.cuts.append(gradient(units, norm))
+        self.cuts.append(found)
         return True
 
     def _ask_nearest(
@@ -226,7 +221,7 @@ class _Search:
         for strictness in range(1, TUNING.polishing + 1):
             row = program.columns.row(values)
             is_allowed = bool(self.region.contains(row[None])[0])
-            is_blocked |= not is_allowed and self._keeps_linear_rules(row)
+            is_blocked |= not is_allowed and breaks_other_rules_only(self.region, row)
             miss = self._miss(row, piece.target)
             cost = float(effort(self.region, row[None])[0])
             if is_allowed and miss <= 0.0 and cost < self.limit:
@@ -259,17 +254,6 @@ class _Search:
         """Return by how much the sum of a row misses a target; negative inside."""
         total = float(self.form.raw(self.region.rows(row[None]))[0, 0])
         return max(target[0] - total, total - target[1])
-
-    def _keeps_linear_rules(self, row: Array) -> bool:
-        """Return whether a row that is not allowed breaks only rules that are not linear."""
-        region = self.region
-        if not region.within(row[None])[0]:
-            return False
-        rows = ruled_rows(region)
-        A = region.A[rows]
-        is_known = ~np.isnan(row)
-        keeps = bool((A[:, is_known] @ row[is_known] <= region.b[rows]).all())
-        return keeps and (region.curved or not rows.all())
 
 
 def find_nearest_linear(

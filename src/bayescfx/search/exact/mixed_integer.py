@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,9 +24,9 @@ RULE_TOLERANCE = (2e-9, 0.0, -1e-12)
 SAME_PREMIUM = 1e-9
 #: Seconds of a time limit that never ends.
 LONGEST = 1e6
-_SOLVED = 0
-_INFEASIBLE = 2
-_FAILED = 4
+SOLVED = 0
+INFEASIBLE = 2
+FAILED = 4
 
 
 @dataclass(frozen=True)
@@ -92,21 +92,6 @@ class Program:
 
     columns: GainColumns
 
-    def _rules(self, strictness: int) -> tuple[Array, Array]:
-        """Return the linear rules over columns: coefficients ``(r, n)`` and bounds ``(r,)``."""
-        region = self.columns.region
-        usable = ruled_rows(region)
-        A = region.A[usable]
-        is_known = ~np.isnan(region.query) & ~region.recomputed
-        terms = A[:, is_known] * region.query[is_known]
-        size = np.abs(terms).sum(axis=1) + np.abs(region.b[usable])
-        room = region.b[usable] - terms.sum(axis=1)
-        room += RULE_TOLERANCE[min(strictness, len(RULE_TOLERANCE) - 1)] * size
-        coefficients = A @ self.columns.delta
-        largest = np.abs(coefficients * self.columns.high).max(axis=1, initial=0.0)
-        largest = np.where(largest > 0.0, largest, 1.0)
-        return coefficients / largest[:, None], room / largest
-
     def _target_row(self, target: tuple[float, float], precision: float) -> tuple[Array, Array]:
         """Return the row ``(n,)`` of the gain, and its two ends."""
         largest = float(np.abs(self.columns.gain * self.columns.high).max(initial=0.0)) or 1.0
@@ -146,7 +131,7 @@ class Program:
         n = len(self.columns.high)
         low, high = piece.target
         target, ends = self._target_row((low + inward, high - inward), precision)
-        rules, room = self._rules(strictness)
+        rules, room = linear_rules(self.columns, strictness)
         blocks = [self._padded(self.columns.rows), self._padded(rules), self._padded(target[None])]
         lows = [self.columns.row_low, np.full(len(room), -np.inf), ends[:1]]
         highs = [self.columns.row_high, room, ends[1:]]
@@ -171,14 +156,14 @@ class Program:
         if not n or bool(ends[0] > ends[1]):
             return Solution(None, np.inf, True)
         rows = np.vstack(blocks), np.concatenate(lows), np.concatenate(highs)
-        result = _run(OBJECTIVE_SIZE * cost, is_whole, (bottom, top), rows, time_limit)
+        result = run_solver(OBJECTIVE_SIZE * cost, is_whole, (bottom, top), rows, time_limit)
         return self._read(result, has_whole=bool(is_whole.any()))
 
     def solve_extreme(
         self, sign: int, *, strictness: int = 0, time_limit: float = np.inf
     ) -> Solution:
         """Return the solution with the highest (1) or lowest (-1) gain; its bound is not set."""
-        rules, room = self._rules(strictness)
+        rules, room = linear_rules(self.columns, strictness)
         gain, _ = self._target_row((0.0, 0.0), OBJECTIVE_SIZE)
         rows = (
             np.vstack([self.columns.rows, rules]),
@@ -186,9 +171,9 @@ class Program:
             np.concatenate([self.columns.row_high, room]),
         )
         bounds = np.zeros(len(self.columns.high)), self.columns.high
-        result = _run(-sign * gain, self.columns.is_whole, bounds, rows, time_limit)
+        result = run_solver(-sign * gain, self.columns.is_whole, bounds, rows, time_limit)
         columns = None if result.x is None else np.asarray(result.x)
-        return Solution(columns, -np.inf, result.status in (_SOLVED, _INFEASIBLE))
+        return Solution(columns, -np.inf, result.status in (SOLVED, INFEASIBLE))
 
     def _padded(self, rows: Array) -> Array:
         """Return rows over columns ``(r, n)`` with zeros for distance and effort."""
@@ -255,7 +240,7 @@ class Program:
         """Return a result of HiGHS in the units of the question."""
         status = result.status
         columns = result.x
-        if status == _INFEASIBLE:
+        if status == INFEASIBLE:
             return Solution(None, np.inf, True)
         dual = result.mip_dual_bound if has_whole else result.fun
         bound = 0.0
@@ -264,15 +249,32 @@ class Program:
                 float(dual) / OBJECTIVE_SIZE * self.columns.size * (1.0 - BOUND_TOLERANCE), 0.0
             )
         values = None if columns is None else np.asarray(columns)[:-2]
-        return Solution(values, bound, status == _SOLVED)
+        return Solution(values, bound, status == SOLVED)
 
 
-def _run(
+def linear_rules(columns: GainColumns, strictness: int) -> tuple[Array, Array]:
+    """Return the linear rules over columns: coefficients ``(r, n)`` and bounds ``(r,)``."""
+    region = columns.region
+    usable = ruled_rows(region)
+    A = region.A[usable]
+    is_known = ~np.isnan(region.query) & ~region.recomputed
+    terms = A[:, is_known] * region.query[is_known]
+    size = np.abs(terms).sum(axis=1) + np.abs(region.b[usable])
+    room = region.b[usable] - terms.sum(axis=1)
+    room += RULE_TOLERANCE[min(strictness, len(RULE_TOLERANCE) - 1)] * size
+    coefficients = A @ columns.delta
+    largest = np.abs(coefficients * columns.high).max(axis=1, initial=0.0)
+    largest = np.where(largest > 0.0, largest, 1.0)
+    return coefficients / largest[:, None], room / largest
+
+
+def run_solver(
     cost: Array,
     is_whole: Mask,
     bounds: tuple[Array, Array],
     rows: tuple[Array, Array, Array],
     time_limit: float,
+    node_limit: int | None = None,
 ) -> OptimizeResult:
     """Return the result of HiGHS; if it fails, it is tried again without presolving.
 
@@ -281,18 +283,17 @@ def _run(
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
+    options: dict[str, Any] = {"mip_rel_gap": 0.0, "time_limit": min(time_limit, LONGEST)}
+    if node_limit is not None:
+        options["node_limit"] = node_limit
     for presolve in (True, False):
         result = milp(
             cost,
             integrality=is_whole.astype(np.intp),
             bounds=Bounds(*bounds),
             constraints=LinearConstraint(*rows),
-            options={
-                "mip_rel_gap": 0.0,
-                "time_limit": min(time_limit, LONGEST),
-                "presolve": presolve,
-            },
+            options=cast("Any", {**options, "presolve": presolve}),
         )
-        if result.status != _FAILED:
+        if result.status != FAILED:
             break
     return result

@@ -19,7 +19,7 @@ from bayescfx.data.tables import Rows
 from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import OutOfTime
 from bayescfx.models.model import Model
-from bayescfx.models.readers import Form, Reading, TreeEnsemble, read_model
+from bayescfx.models.readers import Form, Reading, ReluNetwork, TreeEnsemble, read_model
 from bayescfx.models.readers.forms import invert_link
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import TUNING as BRANCHING
@@ -27,6 +27,7 @@ from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
 from bayescfx.search.exact.linear_form import find_nearest_linear
+from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.problem import ROUNDING, BoxProblem
 from bayescfx.space.region import Region
 
@@ -222,6 +223,8 @@ def _start_search(
         _check_table(table, region, scored[0])
         problem = BoxProblem(table, region, accepted, limit=limit)
         return find_nearest(Branching(problem, limit, work))
+    if isinstance(form, ReluNetwork):
+        return find_nearest_network(form, region, accepted, limit, work)
     deadline = min(work.deadline, Deadline.after(_LINEAR_SECONDS), key=attrgetter("at"))
     return find_nearest_linear(form, region, accepted, limit=limit, deadline=deadline)
 
@@ -255,7 +258,7 @@ def _conclude(bound: Bound) -> Proof:
         if not np.isfinite(bound.cost):
             return Proof("out of reach")
         return Proof("optimal", bound.cost)
-    reason = "the proof was cut short"
+    reason = bound.reason or "the proof was cut short"
     if bound.is_stuck:
         reason = "a rule leaves rows that can't be excluded"
     return Proof("bounded", bound.cost, reason)

@@ -6,19 +6,22 @@ exactly again. The model is not called: its form answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import time_limit
 from bayescfx.errors import OutOfTime
-from bayescfx.models.readers import TreeEnsemble
-from bayescfx.search.exact.branching import Branching, Work, find_nearest
+from bayescfx.models.readers import Form, LinearModel, ReluNetwork
+from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Provable, Prover, raw_intervals
+from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.rules.limits import Limits
 
@@ -104,18 +107,31 @@ def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float
     """Return the cost of the nearest answer in another region, by the form; may be infinite."""
     reading = prover.reading(region)
     form = reading.form
-    if not isinstance(form, TreeEnsemble):
+    if form is None or isinstance(form, LinearModel):
         return np.inf
     accepted = raw_intervals(form, question.acceptance, reading.rounding)
     try:
-        problem = BoxProblem(prover.table(region, form), region, accepted)
+        limits = Work(work, time_limit.get())
+        if isinstance(form, ReluNetwork):
+            search = find_nearest_network(form, region, accepted, work=limits)
+        else:
+            problem = BoxProblem(prover.table(region, form), region, accepted)
+            search = find_nearest(Branching(problem, work=limits))
+        return _run_by_form(search, question, form, region)
     except NoProof:
         return np.inf
-    branching = Branching(problem, work=Work(work, time_limit.get()))
-    search = find_nearest(branching)
+
+
+def _run_by_form(
+    search: Generator[Array, Mask, Bound], question: Provable, form: Form, region: Region
+) -> float:
+    """Return the lowest cost of the answers that a search finds, with outputs of the form."""
+    lowest = np.inf
     try:
         rows = next(search)
         while True:
-            rows = search.send(question.accepted(form.predict(region.rows(rows))))
+            is_hit = question.accepted(form.predict(region.rows(rows)))
+            lowest = min([lowest, *effort(region, rows[is_hit])])
+            rows = search.send(is_hit)
     except StopIteration:
-        return branching.limit
+        return lowest

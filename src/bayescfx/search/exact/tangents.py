@@ -6,6 +6,8 @@ a target closes the gap that a linear program leaves, as long as the same featur
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
@@ -18,6 +20,26 @@ BISECTIONS = 100
 def gradient(units: Array, norm: float) -> Array:
     """Return the gradient of the norm at changes ``(d,)`` that are not all 0."""
     return np.asarray((units / np.linalg.norm(units, norm)) ** (norm - 1.0))
+
+
+def new_gradient(units: Array, norm: float, cuts: Sequence[Array], same: float) -> Array | None:
+    """Return the gradient at changes ``(d,)`` if it tells something new.
+
+    Parameters
+    ----------
+    units : array of shape (d,)
+        The changes, in units of the distance.
+    norm : float
+        The norm of the distance; 0 and 1 need no gradients.
+    cuts : sequence of arrays of shape (d,)
+        The gradients that are known.
+    same : float
+        Share of the distance within which known gradients are exact.
+    """
+    distance = 0.0 if norm in (0, 1) else float(np.linalg.norm(units, norm))
+    known = max([units.max(initial=0.0), *(cut @ units for cut in cuts)])
+    is_known = known >= distance * (1.0 - same)
+    return None if is_known else gradient(units, norm)
 
 
 def nearest_point(
