@@ -14,6 +14,11 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
+# Compiled files are kept, or every process that a test starts would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+# Each worker runs a part of the tests in their order, so that a module's models are fitted once.
+PARALLEL := -n $(JOBS) --dist worksteal
+
 # The linters of the page's JavaScript, at the versions of package.json.
 SCRIPT_TOOLS := { npm ls --silent >/dev/null 2>&1 || npm install --silent >/dev/null 2>&1; }
 
@@ -24,11 +29,11 @@ demo: $(READY)
 	$(BIN)/bayescfx demo --folder demo-output
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -rs -n $(JOBS)
+	$(BIN)/python -m pytest -q -rs $(PARALLEL)
 
 test-all: $(READY)
 	$(BIN)/python -m pip install --quiet --group heavy --group docs
-	$(BIN)/python -m pytest -q -rs -n $(JOBS) -m "slow or not slow"
+	$(BIN)/python -m pytest -q -rs $(PARALLEL) -m "slow or not slow"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

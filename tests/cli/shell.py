@@ -74,7 +74,7 @@ class Shell:
 
     def explain(self, *words: str) -> Ran:
         """Run `explain` on the LightGBM model without progress, with a small budget."""
-        base = ("--model", "m.txt", "--data", "X.csv", "--quiet", "--budget", "25")
+        base = ("--model", "m.txt", "--data", "X.csv", "--quiet", "--budget", "14")
         return self("explain", *base, *words)
 
     def fails(self, *words: str) -> str:
@@ -93,7 +93,7 @@ FUNCTIONS = "functions_of_rows"
 
 LINEAR = (
     *("explain", "--model", f"{FUNCTIONS}:score", "--data", "X.csv", "--drop", "progression"),
-    *("--budget", "25"),
+    *("--budget", "14"),
 )
 
 

@@ -120,7 +120,7 @@ def test_names_travel_through_every_file(named: Shell) -> None:
 
 
 def test_one_answer_has_its_name_in_tables_and_reports(named: Shell) -> None:
-    words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet")
+    words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet", "--budget", "20")
     files = [f"one-out{ending}" for ending in (".csv", ".json", ".html")]
     assert named(*words, *(w for file in files for w in ("--out", file))).code == 0
     table = pd.read_csv("one-out.csv")
@@ -128,7 +128,7 @@ def test_one_answer_has_its_name_in_tables_and_reports(named: Shell) -> None:
     many = pd.read_csv("named.csv").iloc[[3]]
     many.to_csv("only.csv", index=False)
     words = ("explain-many", *MODEL, "--queries", "only.csv", "--target", "+10%", "--quiet")
-    assert named(*words, "--out", "only-out.csv").code == 0
+    assert named(*words, "--budget", "20", "--out", "only-out.csv").code == 0
     assert list(pd.read_csv("only-out.csv").columns) == list(table.columns)
     assert named("report", "one-out.json", "--out", "one-again.csv").code == 0
     pd.testing.assert_frame_equal(pd.read_csv("one-again.csv"), table)
@@ -140,7 +140,8 @@ def test_one_answer_has_its_name_in_tables_and_reports(named: Shell) -> None:
 
 def test_without_identifiers_the_number_of_the_row_is_written(named: Shell) -> None:
     words = ("--model", f"{FUNCTIONS}:score", "--data", "named.csv", "--drop", "who", "--quiet")
-    ran = named("explain", *words, "--query", "3", "--target", "+10%", "--out", "three.csv")
+    more = ("--query", "3", "--target", "+10%", "--budget", "20")
+    ran = named("explain", *words, *more, "--out", "three.csv")
     assert ran.code == 0
     assert pd.read_csv("three.csv")["query"].tolist() == [3]
 
@@ -222,7 +223,8 @@ def test_what_a_workbook_can_not_hold_is_left_out() -> None:
 )
 def test_the_ending_decides_the_format_of_a_file(ending: str, start: bytes, named: Shell) -> None:
     words = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
-    assert named(*words, "--budget", "20", "--out", "kinds.json").code == 0
+    if not Path("kinds.json").exists():  # the folder is the same for all endings
+        assert named(*words, "--budget", "20", "--out", "kinds.json").code == 0
     assert named("report", "kinds.json", "--out", f"kinds.{ending}").code == 0
     assert Path(f"kinds.{ending}").read_bytes().startswith(start)
 

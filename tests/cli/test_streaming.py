@@ -29,10 +29,12 @@ def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
+    """Let parts and blocks be small, parts a multiple of blocks as in the package."""
+    monkeypatch.setattr("bayescfx.cli.streaming.PART", 16)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 8)
 
 
-def queries(folder: Path, n: int, name: str = "many.parquet", groups: int = 50) -> pd.DataFrame:
+def queries(folder: Path, n: int, name: str = "many.parquet", groups: int = 12) -> pd.DataFrame:
     """Write queries with row groups of other sizes than parts."""
     X, _ = people()
     table = pd.concat([X] * (n // len(X) + 1), ignore_index=True).head(n)
@@ -46,11 +48,11 @@ def queries(folder: Path, n: int, name: str = "many.parquet", groups: int = 50) 
 @pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize("name", ["many.parquet", "many.csv"])
 def test_answers_are_those_of_python(shell: Shell, name: str) -> None:
-    table = queries(shell.folder, 150, name)
+    table = queries(shell.folder, 40, name)
     words = ("--queries", name, "--method", "random", "--budget", "9")
     ran = shell(*MANY, *words, "--out", "a.parquet", "--out", "a.csv")
     found = pd.read_parquet(shell.folder / "a.parquet")
-    assert found["query"].tolist() == list(range(150))
+    assert found["query"].tolist() == list(range(40))
     assert sorted(p.name for p in shell.folder.glob("a.*")) == ["a.csv", "a.parquet"]
     model, space = cfx.load_model("m.txt"), cfx.Space.from_data(people()[0])
     target = cfx.at_least(percent=5)
@@ -58,14 +60,14 @@ def test_answers_are_those_of_python(shell: Shell, name: str) -> None:
     assert found["status"].tolist() == [a.status for a in many]
     assert found["output"].tolist() == [a.best.output for a in many]
     assert found["changes"].tolist() == [line for line in many.summary()["changes"].tolist()]
-    assert f"{sum(a.reached for a in many)} of 150 reached" in ran.out
+    assert f"{sum(a.reached for a in many)} of 40 reached" in ran.out
     again = pd.read_csv(shell.folder / "a.csv")
     assert again["output"].tolist() == found["output"].tolist()
 
 
 @pytest.mark.usefixtures("parts")
 def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries(shell.folder, 200)
+    queries(shell.folder, 50)
     words = (
         *MANY,
         "--queries",
@@ -82,7 +84,7 @@ def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.M
 
     def counting(self: Any, rows: Any, **more: Any) -> Any:
         calls.append(len(rows))
-        if sum(calls) > 170:
+        if sum(calls) > 42:
             raise KeyboardInterrupt
         return real(self, rows, **more)
 
@@ -96,10 +98,11 @@ def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.M
     monkeypatch.setattr("bayescfx.cli.streaming._finish", lambda *_: 0)
     shell(*words, "cut.parquet")
     assert [part.stat().st_mtime_ns for part in kept] == before
-    assert 0 < sum(calls) <= 200 - 64 * len(kept) + 1
+    assert 0 < sum(calls) <= 50 - 16 * len(kept) + 1
     monkeypatch.undo()
     os.chdir(shell.folder)
-    monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
+    monkeypatch.setattr("bayescfx.cli.streaming.PART", 16)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 8)
     monkeypatch.setattr("bayescfx.cli.commands.MOST_IN_MEMORY", 4)
     shell(*words, "cut.parquet")
     whole, cut = (pd.read_parquet(shell.folder / f"{n}.parquet") for n in ("whole", "cut"))
@@ -120,7 +123,7 @@ def test_parts_of_another_command_are_not_mixed(shell: Shell) -> None:
 
 @pytest.mark.usefixtures("parts")
 def test_parts_from_before_the_data_changed_are_not_mixed(shell: Shell) -> None:
-    queries(shell.folder, 70)
+    queries(shell.folder, 20)
     data = pd.read_csv(shell.folder / "X.csv")
     data.to_csv(shell.folder / "Y.csv", index=False)
     files = ("--data", "Y.csv", "--queries", "many.parquet", "--out", "data.csv")
@@ -243,12 +246,12 @@ def test_levels_of_digits_are_text_in_every_part(
     (shell.folder / "codes.py").write_text(
         "score = lambda rows: rows['a'] + rows['code'].str.len()"
     )
-    code = ["5"] * 100 + ["5", "A7", "17"] * 20
-    table = pd.DataFrame({"a": np.linspace(0.0, 1.0, 160), "code": code})
+    code = ["5"] * 25 + ["5", "A7", "17"] * 5
+    table = pd.DataFrame({"a": np.linspace(0.0, 1.0, 40), "code": code})
     table.to_csv(shell.folder / "C.csv", index=False)
     words = ("--data", "C.csv", "--queries", "C.csv", "--kind", "code=categorical")
     more = ("--target", ">= 0", "--method", "random", "--out", "c.parquet")
     shell("explain-many", "--model", "codes:score", *words, *more, "--quiet")
     found = pd.read_parquet(shell.folder / "c.parquet")
-    assert len(found) == 160
+    assert len(found) == 40
     assert found["error"].isna().all()

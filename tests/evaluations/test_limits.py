@@ -153,7 +153,7 @@ def test_the_error_for_a_damaged_file_names_a_remedy(tmp_path: Path) -> None:
 
 
 def test_writing_to_a_file_takes_no_memory(tmp_path: Path) -> None:
-    rows = np.arange(150_000.0).reshape(-1, 3)
+    rows = np.arange(60_000.0).reshape(-1, 3)
     with cfx.Evaluations.open(tmp_path / "a.db") as known:
         known.append(rows[:2000], rows[:2000, 0])
         tracemalloc.start()
@@ -212,7 +212,7 @@ def check_writers(path: Path, seconds: float) -> None:
 
 
 def test_four_processes_write_to_one_file(tmp_path: Path) -> None:
-    check_writers(tmp_path / "a.db", 2.0)
+    check_writers(tmp_path / "a.db", 0.7)
 
 
 @pytest.mark.slow

@@ -38,17 +38,17 @@ def test_many_questions_share_every_round() -> None:
 
 
 def test_an_answer_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescfx.evaluations.memory._MANY", 4000)
+    monkeypatch.setattr("bayescfx.evaluations.memory._MANY", 1300)
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 12)).round(2))
     model = LinearRegression().fit(X, X.sum(axis=1))
     target = cfx.at_least(float(np.quantile(model.predict(X), 0.95)))
     sizes, rows = list[int](), list[int]()
-    for n in (16, 48):
+    for n in (5, 16):
         many = cfx.explain_many(model, X[:n], cfx.Space.from_data(X), target, rng=0)
         sizes.append(len(pickle.dumps(many)))
         rows.append(len(many[0].evaluations))
         assert all(answer.verify(model) for answer in many)
-    assert rows[1] - rows[0] > 32 * 300
+    assert rows[1] - rows[0] > 11 * 300
     # A quarter of what the numbers of the scored rows take by themselves, answers included.
     assert sizes[1] - sizes[0] < 0.25 * (rows[1] - rows[0]) * X.shape[1] * 8
 

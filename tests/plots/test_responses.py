@@ -70,9 +70,10 @@ def test_a_response_passes_through_scored_rows_among_a_thousand() -> None:
         rng=0,
     )
     assert answer.n_evaluations > 400
-    curve = response_info(View.of(answer), 0).query
+    info = response_info(View.of(answer), 0)
+    curve = info.query
     codes, outputs = curve.seen
-    at = np.interp(codes, response_info(View.of(answer), 0).codes, curve.mean)
+    at = np.interp(codes, info.codes, curve.mean)
     assert len(codes) > 16
     assert np.median(np.abs(at - outputs)) < 0.1
 

@@ -165,8 +165,15 @@ def test_a_batch_leaves_enough_rows_to_settle_its_hits() -> None:
     assert 4 + len(tried) + n_to_settle(question.region, tried).max() <= 13
 
 
-@pytest.mark.parametrize("steps", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_hardly_any_of_several_answers_has_a_needless_change(steps: bool) -> None:
+@pytest.mark.parametrize(
+    ("steps", "n_seeds"),
+    [
+        (False, 3),
+        pytest.param(False, 8, marks=pytest.mark.slow),
+        pytest.param(True, 8, marks=pytest.mark.slow),
+    ],
+)
+def test_hardly_any_of_several_answers_has_a_needless_change(steps: bool, n_seeds: int) -> None:
     data = pd.DataFrame(np.random.default_rng(0).uniform(size=(80, 5)), columns=list("abcde"))
 
     def f(rows: pd.DataFrame) -> Any:
@@ -174,7 +181,7 @@ def test_hardly_any_of_several_answers_has_a_needless_change(steps: bool) -> Non
         return 2 * a + b + c * d
 
     query, found, needless = dict.fromkeys("abcde", 0.3), 0, 0
-    for seed in range(8):
+    for seed in range(n_seeds):
         question = ask(f, Space.from_data(data), query, increase(by=0.6), budget=80, n=3, seed=seed)
         run_to_end(question)
         X = answers(question)
@@ -183,9 +190,9 @@ def test_hardly_any_of_several_answers_has_a_needless_change(steps: bool) -> Non
         back = take_back(question.region, X)
         y = np.asarray(f(pd.DataFrame(back, columns=list("abcde"))), dtype=np.float64)
         needless += int(question.accepted(y).sum())
-    assert found >= 12
+    assert found >= 1.5 * n_seeds
     # One of 24: a row that becomes the third answer with the last row of the budget.
-    assert needless <= 1
+    assert needless <= n_seeds // 8
 
 
 # ── flats ──
@@ -242,7 +249,8 @@ def test_a_peak_between_the_starts_is_found(seed: int, cyclic: bool) -> None:
     assert x[0] == 8.0
 
 
-def test_a_column_that_is_mostly_zero_is_not_overlooked() -> None:
+@pytest.mark.parametrize("n_seeds", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_column_that_is_mostly_zero_is_not_overlooked(n_seeds: int) -> None:
     """A second floor alone is enough, where many small changes are too."""
     rng, n = np.random.default_rng(0), 400
     data = pd.DataFrame(
@@ -269,7 +277,7 @@ def test_a_column_that_is_mostly_zero_is_not_overlooked() -> None:
 
     query = data.iloc[3].to_dict() | {"upper": 0.0, "kitchens": 1, "garage": "finished"}
     ratios = []
-    for seed in range(5):
+    for seed in range(n_seeds):
         question = ask(
             price, Space.from_data(data), query, increase(by=25.0), budget=100, seed=seed
         )
@@ -280,7 +288,8 @@ def test_a_column_that_is_mostly_zero_is_not_overlooked() -> None:
         nearest = question.region.distance(floors[enough]).min()
         best = question.region.distance(question.X[[question.best]])[0]
         ratios.append(best / nearest if question.reached else np.inf)
-    assert np.sort(ratios)[-2] <= 1.1  # all but one
+    n_missed = int((np.array(ratios) > 1.1).sum())
+    assert n_missed <= n_seeds // 5  # all but one of five
 
 
 # ── many rows in few calls ──

@@ -367,6 +367,7 @@ def test_auto_chooses_by_the_budget(budget: int, method: str) -> None:
     assert answer.reached
 
 
+@pytest.mark.slow
 def test_more_rows_do_not_make_answers_clearly_worse() -> None:
     rng = np.random.default_rng(5)
     X = pd.DataFrame(rng.uniform(size=(300, 8)), columns=list("abcdefgh"))

@@ -84,14 +84,14 @@ def check_nothing(region: Region, seed: int) -> None:
 
 
 def test_every_row_of_random_spaces_satisfies_every_rule() -> None:
-    feasible = [check_case(seed) for seed in range(60)]
-    assert sum(feasible) >= 50
+    feasible = [check_case(seed) for seed in range(24)]
+    assert sum(feasible) >= 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(12))
+@pytest.mark.parametrize("block", range(13))
 def test_every_row_of_a_thousand_random_spaces_satisfies_every_rule(block: int) -> None:
-    feasible = [check_case(seed) for seed in range(100 * (block + 1), 100 * (block + 2))]
+    feasible = [check_case(seed) for seed in range(100 * block, 100 * (block + 1))]
     assert sum(feasible) >= 80
 
 

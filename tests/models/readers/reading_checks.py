@@ -115,15 +115,18 @@ def _edges(form: TreeEnsemble, rows: Any) -> Any:
     tests = rng.integers(len(form.tests), size=200)
     table = pd.DataFrame(rows)
     frame = table.iloc[rng.integers(len(rows), size=200)].reset_index(drop=True)
+    columns = {name: frame[name].to_numpy(copy=True) for name in frame}
     for row, test in enumerate(tests):
         name = form.inputs.columns[form.tests.input[test]]
         at = form.tests.threshold[test]
-        if test in form.tests.levels or frame[name].dtype != np.float64 or abs(at) > 1e30:
+        if test in form.tests.levels or columns[name].dtype != np.float64 or abs(at) > 1e30:
             continue
         low = np.nextafter(np.float32(at), np.float32(-np.inf))
         high = np.nextafter(np.float32(at), np.float32(np.inf))
         steps = [at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf), low, high]
-        frame.loc[row, name] = np.float64(steps[row % 5])
+        columns[name][row] = np.float64(steps[row % 5])
+    for name, cells in columns.items():
+        frame[name] = cells if cells.dtype == np.float64 else frame[name]
     return frame if isinstance(rows, pd.DataFrame) else frame.to_numpy()
 
 
