@@ -79,6 +79,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.result.assessment import WhatIf as WhatIf
     from bayescfx.result.assessment import assess as assess
     from bayescfx.result.assessment import what_if as what_if
+    from bayescfx.result.valid_range import ValidRange as ValidRange
     from bayescfx.search.baselines import LBFGSB as LBFGSB
     from bayescfx.search.baselines import RandomSearch as RandomSearch
     from bayescfx.search.bayes import BayesCFX as BayesCFX
@@ -118,6 +119,7 @@ _HOMES = {
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "result.assessment": "WhatIf assess what_if",
+        "result.valid_range": "ValidRange",
         "search.baselines": "LBFGSB RandomSearch",
         "search.bayes": "BayesCFX",
         "search.exact.certificate_check": "CertificateCheck",

@@ -18,6 +18,7 @@ from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
+from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.exact.prover import Proof
@@ -132,6 +133,9 @@ def counterfactuals(
     costs = effort(region, X)
     distances = region.distance(X)
     changed = region.changes(X)
+    ranges: list[Ranges | None] = [None] * len(X)
+    if question.proof.conclusion in ("optimal", "bounded") and not question.already_met:
+        ranges = valid_ranges(question, X, y)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
@@ -147,6 +151,7 @@ def counterfactuals(
                 bool(is_valid[i]),
                 line.plausibility,
                 float(distances[i]),
+                ranges[i],
             )
         )
     return tuple(found)

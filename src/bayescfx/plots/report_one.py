@@ -18,7 +18,7 @@ from bayescfx.plots.info.changes import (
 from bayescfx.plots.info.view import View
 from bayescfx.plots.report_page import About, badge, change_table, folded, note, pictures
 from bayescfx.result import markup, wording
-from bayescfx.result.answer_text import REASONS
+from bayescfx.result.answer_text import REASONS, valid_text
 from bayescfx.result.explanation import Explanation
 
 _MATHEMATICS = (
@@ -69,6 +69,8 @@ def _changes(answer: Explanation, infos: list[ChangeInfo], about: About) -> Iter
             yield f"<h3>Answer {k + 1}{suffix}</h3>"
         if counterfactual.changes:
             yield change_table(info)
+        if counterfactual.valid_ranges:
+            yield note(valid_text(counterfactual))
     if any(info.has_effects for info in infos):
         yield note(
             "The effect is what a change contributes, estimated from the rows that the model "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
+from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
     Output,
     aligned,
@@ -55,7 +56,8 @@ _DIRECTIONS = {
 def answer_lines(answer: Explanation) -> list[str]:
     """Return the lines of an answer as printed."""
     changes = [f"  {line}" for line in _change_lines(answer)]
-    return [target(answer), "", *changes, "", verdict(answer), facts(answer)]
+    texts = [verdict(answer), *valid_texts(answer), facts(answer)]
+    return [target(answer), "", *changes, "", *texts]
 
 
 def target(answer: Explanation) -> str:
@@ -113,6 +115,20 @@ def _new_cell(counterfactual: Counterfactual, name: Any) -> str:
     """Return the new cell of a feature in a counterfactual; ``-`` if it does not change."""
     pair = counterfactual.changes.get(name)
     return "-" if pair is None else both(*pair)[1]
+
+
+def valid_texts(answer: Explanation) -> list[str]:
+    """Return where each counterfactual stays valid, a sentence for each of which it is known."""
+    texts = [valid_text(counterfactual) for counterfactual in answer.counterfactuals]
+    if len(texts) > 1:
+        texts = [text and f"Answer {k}: {text}" for k, text in enumerate(texts, start=1)]
+    return [text for text in texts if text]
+
+
+def valid_text(counterfactual: Counterfactual) -> str:
+    """Return ``Stays valid with bmi 29.4 to 31.5, or bp 101 to 105.``; empty if not known."""
+    ranges = counterfactual.valid_ranges
+    return f"Stays valid with {ranges_text(ranges)}." if ranges else ""
 
 
 def facts(answer: Explanation) -> str:

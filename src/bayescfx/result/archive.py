@@ -19,6 +19,7 @@ from bayescfx.models.identity import ModelIdentity
 from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.valid_range import ValidRange
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
@@ -35,6 +36,8 @@ _ARRAYS = ("wanted", "accepted", "reachable", "trace")
 # Fields of a counterfactual.
 _CELL_NUMBERS = ("output", "potential", "cost", "distance")
 _CELL_SCALARS = (*_CELL_NUMBERS, "valid", "plausibility")
+# Fields of a valid range.
+_RANGE = ("low", "high", "values", "is_lowest", "is_highest", "text")
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +115,18 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
         **{name: to_plain(getattr(counterfactual, name)) for name in _CELL_SCALARS},
         "row": _write_row(counterfactual.row, layout),
         "changes": to_plain(changes),
+        "valid_ranges": _write_ranges(counterfactual.valid_ranges),
     }
+
+
+def _write_ranges(ranges: Mapping[Any, ValidRange] | None) -> Plain:
+    """Return valid ranges as plain JSON types: the name, then the fields."""
+    if ranges is None:
+        return None
+    return [
+        [to_plain(name), {field: to_plain(getattr(each, field)) for field in _RANGE}]
+        for name, each in ranges.items()
+    ]
 
 
 def _write_target(target: Target | TextTarget) -> Plain:
@@ -177,7 +191,21 @@ def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfac
         **{name: from_plain(plain[name]) for name in _CELL_SCALARS},
         row=_read_row(plain["row"], layout),
         changes=changes,
+        valid_ranges=_read_ranges(plain.get("valid_ranges")),
     )
+
+
+def _read_ranges(plain: Any) -> dict[Any, ValidRange] | None:
+    """Return the valid ranges that :func:`_write_ranges` wrote."""
+    if plain is None:
+        return None
+    found = {}
+    for name, fields in plain:
+        text = fields["text"]
+        check(isinstance(text, str), "text", "a text", text, ArchiveError)
+        cells = {field: from_plain(fields[field]) for field in _RANGE}
+        found[from_plain(name)] = ValidRange(**{**cells, "values": tuple(cells["values"])})
+    return found
 
 
 def _read_target(plain: Mapping[str, Any]) -> Target | TextTarget:

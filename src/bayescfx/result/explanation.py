@@ -274,4 +274,9 @@ class Explanation:
 
     def _sentences(self) -> list[str]:
         """Return the texts of the answer around its table of changes."""
-        return [answer_text.target(self), self.verdict, answer_text.facts(self)]
+        return [
+            answer_text.target(self),
+            self.verdict,
+            *answer_text.valid_texts(self),
+            answer_text.facts(self),
+        ]

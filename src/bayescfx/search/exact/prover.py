@@ -26,7 +26,7 @@ from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
 from bayescfx.search.exact.linear_form import find_nearest_linear
-from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.problem import ROUNDING, BoxProblem
 from bayescfx.space.region import Region
 
 Conclusion: TypeAlias = Literal["optimal", "bounded", "out of reach"]
@@ -173,6 +173,19 @@ def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals
         end = invert_link(link, float(ends[1] + slack[1]))
         found.append((start, end))
     return tuple(found)
+
+
+def sure_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals:
+    """Return the scores of a form whose outputs are accepted whatever the rounding."""
+    margin = ROUNDING
+    if isinstance(form, TreeEnsemble):
+        margin *= float(np.abs(np.nan_to_num(form.value)).sum())
+    narrow = []
+    for low, high in accepted:
+        slack = _SAFETY * (rounding + np.finfo(np.float64).eps * np.abs(np.array([low, high])))
+        narrow.append((low + float(slack[0]), high - float(slack[1])))
+    found = raw_intervals(form, tuple(narrow), 0.0)
+    return tuple((low + margin, high - margin) for low, high in found)
 
 
 def prove(

@@ -104,6 +104,9 @@ function answerCard(question, k) {
     found.changes.length
       ? changeTable(found, question.answer.output)
       : h("p", { class: "soft" }, "Nothing changes."),
+    found.valid_text
+      ? h("p", { dir: "auto", "data-test": "valid-ranges" }, clip(found.valid_text, 1500))
+      : null,
     cardFacts(found),
     cardButtons(question.id, found, k),
   );

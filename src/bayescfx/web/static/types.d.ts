@@ -143,6 +143,8 @@ export interface Counterfactual {
   cost: number;
   sentence: string;
   changes: Change[];
+  /** Where the answer stays valid, in words; empty if it is not known. */
+  valid_text: string;
 }
 
 /** A binding constraint; `relax` is the visitor's space without it. */
