@@ -177,7 +177,7 @@ def test_ranges_survive_json_and_verification_finds_false_ones() -> None:
     X, y = table(2)
     model = fit("histograms", X, y)
     answer = cfx.explain(
-        model, X.iloc[5], cfx.Space.from_data(X).allow("real", "tenths"), "+5%", rng=0, n=2
+        model, X.iloc[5], cfx.Space.from_data(X).allow("real", "tenths"), "-5%", rng=0, n=2
     )
     again = cfx.Explanation.from_json(answer.to_json())
     assert str(again) == str(answer)

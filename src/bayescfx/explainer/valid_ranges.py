@@ -69,9 +69,7 @@ def _as_range(region: Region, valid: ValidCodes) -> ValidRange:
     is_lowest = bool(valid.low <= lowest)
     is_highest = bool(valid.high >= highest)
     low, high = _values(region, j, np.array([valid.low, valid.high]))
-    text = range_text(
-        feature, (valid.low, valid.high), valid.own, is_lowest=is_lowest, is_highest=is_highest
-    )
+    text = range_text(feature, (valid.low, valid.high), is_lowest=is_lowest, is_highest=is_highest)
     return ValidRange(low, high, (), is_lowest, is_highest, text)
 
 

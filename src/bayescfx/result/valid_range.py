@@ -11,6 +11,12 @@ from typing import Any
 from bayescfx.data.feature import Feature
 from bayescfx.result.wording import DIGITS, MOST_DIGITS
 
+#: Ranges that end at the limits of the space, by whether they do so below and above.
+_OPEN_ENDS = {
+    (True, True): "any allowed value",
+    (True, False): "any allowed value up to {1}",
+    (False, True): "any allowed value from {0}",
+}
 #: Values that a text lists at most.
 _MOST_LISTED = 8
 #: Sizes of the numbers that are rounded; others are printed with all digits.
@@ -18,8 +24,6 @@ _SMALLEST = 1e-6
 _LARGEST = 1e15
 #: Share of a range by which rounding may shorten it at either end.
 _LARGEST_LOSS = Decimal("0.01")
-#: Features that a text lists at most.
-_MOST_FEATURES = 6
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class ValidRange:
 
 
 def range_text(
-    feature: Feature, ends: tuple[float, float], own: float, *, is_lowest: bool, is_highest: bool
+    feature: Feature, ends: tuple[float, float], *, is_lowest: bool, is_highest: bool
 ) -> str:
     """Return a range of codes in words.
 
@@ -68,26 +72,17 @@ def range_text(
         The feature.
     ends : (float, float)
         The lowest and highest valid code.
-    own : float
-        The answer's own code.
     is_lowest, is_highest : bool
         Whether the ends are those of all allowed codes.
     """
     low, high = ends
-    if is_lowest and is_highest:
-        return "any allowed value"
-    if low == high:
-        return f"only {feature.format(own)}"
     texts = feature.format(low), feature.format(high)
     if feature.numeric and not feature.code_step:
         texts = rounded_inwards(low, high)
-    if is_lowest:
-        return f"any allowed value up to {texts[1]}"
-    if is_highest:
-        return f"any allowed value from {texts[0]}"
-    if texts[0] == texts[1]:
-        return f"only {texts[0]}"
-    return " to ".join(texts)
+    words = _OPEN_ENDS.get((is_lowest, is_highest))
+    if words is None:
+        words = "only {0}" if texts[0] == texts[1] else "{0} to {1}"
+    return words.format(*texts)
 
 
 def rounded_inwards(low: float, high: float) -> tuple[str, str]:
@@ -121,21 +116,13 @@ def listed_text(feature: Feature, codes: Sequence[float], allowed: Sequence[floa
     """Return valid codes in words, given all `allowed` codes, sorted."""
     if len(codes) == len(allowed):
         return "any allowed value"
-    if len(codes) == 1:
-        return f"only {feature.format(codes[0])}"
-    texts = [feature.format(code) for code in codes]
-    if feature.period:
-        texts = [_run_text(feature, run) for run in _runs_on_circle(codes, allowed)]
-    if len(texts) > _MOST_LISTED:
-        n_hidden = len(texts) - _MOST_LISTED
-        return f"{', '.join(texts[:_MOST_LISTED])} or {n_hidden} more"
-    return " or ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else texts[0]
-
-
-def _run_text(feature: Feature, run: Sequence[float]) -> str:
-    """Return a run of neighbouring codes in words."""
-    ends = [feature.format(run[0])] if len(run) == 1 else map(feature.format, (run[0], run[-1]))
-    return " to ".join(ends)
+    runs = _runs_on_circle(codes, allowed) if feature.period else [[code] for code in codes]
+    texts = [" to ".join(map(feature.format, run[:1] + run[1:][-1:])) for run in runs]
+    hidden = texts[_MOST_LISTED:]
+    if hidden:
+        texts = [*texts[:_MOST_LISTED], f"{len(hidden)} more"]
+    *first, last = texts
+    return f"{', '.join(first)} or {last}" if first else f"only {last}"
 
 
 def _runs_on_circle(codes: Sequence[float], allowed: Sequence[float]) -> list[list[float]]:
@@ -144,22 +131,16 @@ def _runs_on_circle(codes: Sequence[float], allowed: Sequence[float]) -> list[li
     >>> _runs_on_circle([0, 1, 3, 5], [0, 1, 2, 3, 4, 5])
     [[3], [5, 0, 1]]
     """
-    valid = set(codes)
+    gap = next(k for k, code in enumerate(allowed) if code not in codes)
     runs: list[list[float]] = [[]]
-    for code in allowed:
-        if code in valid:
+    for code in (*allowed[gap:], *allowed[:gap]):
+        if code in codes:
             runs[-1].append(code)
-        elif runs[-1]:
+        else:
             runs.append([])
-    if allowed[0] in valid and allowed[-1] in valid and len(runs) > 1:
-        first = runs.pop(0)
-        runs[-1] += first
     return [run for run in runs if run]
 
 
 def ranges_text(ranges: Mapping[Any, ValidRange]) -> str:
     """Return ranges in words: ``bmi 29.4 to 31.5, or bp any allowed value up to 110``."""
-    texts = [f"{name} {each}" for name, each in ranges.items()]
-    n_hidden = len(texts) - _MOST_FEATURES
-    listed = ", or ".join(texts[:_MOST_FEATURES])
-    return f"{listed} ({n_hidden} more features not shown)" if n_hidden > 0 else listed
+    return ", or ".join(f"{name} {each}" for name, each in ranges.items())

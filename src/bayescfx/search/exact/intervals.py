@@ -25,8 +25,6 @@ class ValidCodes:
     ----------
     feature : int
         Position of the feature.
-    own : float
-        The row's own code.
     low, high : float
         The ends of the range of allowed codes around the row's own, for a feature on a line. All
         allowed codes between them reach the target. For other features the row's own code.
@@ -38,7 +36,6 @@ class ValidCodes:
     """
 
     feature: int
-    own: float
     low: float
     high: float
     codes: Array | None = None
@@ -187,7 +184,7 @@ def _listed_codes(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> Val
     elif choices is not None:  # the model does not test it
         codes = choices
     codes = np.union1d(codes[_is_allowed(region, row, j, codes)], row[[j]])
-    return ValidCodes(j, own, own, own, codes)
+    return ValidCodes(j, own, own, codes)
 
 
 def _range_on_line(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> ValidCodes:
@@ -205,7 +202,7 @@ def _range_on_line(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> Va
     low = min(allowed.first_from(max(lowest, least)), own)
     high = max(allowed.last_up_to(min(highest, most)), own)
     if not region.rules:
-        return ValidCodes(j, own, low, high)
+        return ValidCodes(j, low, high)
     if allowed.codes is not None:
         return _checked_codes(region, row, j, allowed.codes, (low, high))
     points = np.unique(np.concatenate([[low, high], borders, [own, region.query[j]]]))
@@ -243,7 +240,7 @@ def _checked_codes(
         low = float(kept[(kept > below[-1]) & (kept <= row[j])].min(initial=row[j]))
     if len(above):
         high = float(kept[(kept < above[0]) & (kept >= row[j])].max(initial=row[j]))
-    return ValidCodes(j, float(row[j]), low, high, is_exact=is_exact)
+    return ValidCodes(j, low, high, is_exact=is_exact)
 
 
 def _linear_ends(region: Region, row: Array, j: int) -> tuple[float, float]:
