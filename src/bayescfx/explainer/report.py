@@ -18,9 +18,13 @@ from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
+from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
+from bayescfx.result.menu import Menu
+from bayescfx.search.exact.branching import Work
+from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import cheapest_relaxations
 from bayescfx.search.question import Question
@@ -134,8 +138,9 @@ def counterfactuals(
     distances = region.distance(X)
     changed = region.changes(X)
     ranges: list[Ranges | None] = [None] * len(X)
-    if question.proof.conclusion in ("optimal", "bounded") and not question.already_met:
-        ranges = valid_ranges(question, X, y)
+    is_proven = question.proof.conclusion in ("optimal", "bounded")
+    if question.prover is not None and (is_proven or question.stopped == "exhausted"):
+        ranges = valid_ranges(question, question.prover, X, y)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
@@ -191,6 +196,7 @@ def _answer(
         proof=proof[0],
         bound=proof[1],
         proof_reason=proof[2],
+        menu=_menu(block, question) if block.settings.menu else None,
     )
 
 
@@ -206,6 +212,20 @@ def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None,
     if proof.conclusion is None or is_miss or not proof.bound:
         return None, proof.bound, proof.reason or _NOT_TRIED
     return _gap(question, proof.bound), proof.bound, proof.reason
+
+
+def _menu(block: Block, question: Question) -> Menu | None:
+    """Return the menu of a question; None if nothing can be proven about it."""
+    prover = question.prover
+    region = question.region
+    if prover is None:
+        return None
+    work = Work(PROOF_WORK, block.deadline)
+    try:
+        prover.form(region, region.query[None], np.array([question.output]))
+        return find_menu(block.model, prover, region, question.acceptance, SIZE, work)
+    except NoProof:  # it can't be read, or is linear
+        return None
 
 
 def _gap(question: Question, bound: float) -> str | None:

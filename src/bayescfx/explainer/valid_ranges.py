@@ -13,46 +13,43 @@ from bayescfx.models.readers import TreeEnsemble
 from bayescfx.result.valid_range import ValidRange, listed_text, range_text
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.intervals import ScoredRow, ValidCodes, find_valid_codes
-from bayescfx.search.exact.prover import sure_intervals
+from bayescfx.search.exact.prover import Prover, sure_intervals
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
 
 Ranges = dict[Hashable, ValidRange]
 
 
-def valid_ranges(question: Question, X: Array, y: Array) -> list[Ranges | None]:
+def valid_ranges(question: Question, prover: Prover, X: Array, y: Array) -> list[Ranges | None]:
     """Return the valid ranges of answers; None for rows of which they are not known.
 
     Parameters
     ----------
     question : Question
         The question, after its proof, complete or not.
+    prover : Prover
+        The model as it was read.
     X : array of shape (n, d)
         The codes of the answers.
     y : array of shape (n,)
         Their outputs.
     """
-    prover = question.prover
     region = question.region
-    if prover is None:
+    try:
+        form = prover.reading(region).form
+        if question.proof.conclusion is None:  # without a proof, nothing was compared yet
+            form = prover.form(region, X, y)
+        if not isinstance(form, TreeEnsemble):
+            raise NoProof("the model is linear")
+        table = prover.table(region, form)
+    except NoProof:
         return [None] * len(X)
-    reading = prover.reading(region)
-    form = reading.form
-    if not isinstance(form, TreeEnsemble):
-        return [None] * len(X)
-    accepted = sure_intervals(form, question.acceptance, reading.rounding)
-    is_reached = question.accepted(y)
+    accepted = sure_intervals(form, question.acceptance, prover.reading(region).rounding)
     found: list[Ranges | None] = []
-    for row, is_valid in zip(X, is_reached.tolist(), strict=True):
-        if not is_valid:
-            found.append(None)
-            continue
-        try:
-            codes = find_valid_codes(ScoredRow(prover.table(region, form), region, accepted, row))
-        except NoProof:
-            found.append(None)
-            continue
-        found.append({region.names[each.feature]: _as_range(region, each) for each in codes})
+    for row, is_reached in zip(X, question.accepted(y).tolist(), strict=True):
+        codes = find_valid_codes(ScoredRow(table, region, accepted, row)) if is_reached else []
+        ranges = {region.names[each.feature]: _as_range(region, each) for each in codes}
+        found.append(ranges or None)
     return found
 
 

@@ -57,7 +57,8 @@ def answer_lines(answer: Explanation) -> list[str]:
     """Return the lines of an answer as printed."""
     changes = [f"  {line}" for line in _change_lines(answer)]
     texts = [verdict(answer), *valid_texts(answer), facts(answer)]
-    return [target(answer), "", *changes, "", *texts]
+    menu = [] if answer.menu is None else ["", str(answer.menu)]
+    return [target(answer), "", *changes, "", *texts, *menu]
 
 
 def target(answer: Explanation) -> str:

@@ -19,6 +19,7 @@ from bayescfx.models.identity import ModelIdentity
 from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.menu import Menu
 from bayescfx.result.valid_range import ValidRange
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
@@ -102,6 +103,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         "target": _write_target(answer.target),
         "counterfactuals": [_write_counterfactual(c, layout) for c in answer.counterfactuals],
         "binding": list(answer.binding),
+        "menu": None if answer.menu is None else answer.menu.to_dict(),
         "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
@@ -159,6 +161,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
         ),
         "reachable": tuple(arrays["reachable"]),
         "binding": tuple(content["binding"]),
+        "menu": _read_menu(content.get("menu")),
         "about": content["about"],
         "trace": np.array(arrays["trace"], dtype=np.float64),
         "space": Space.from_dict(content["space"]),
@@ -206,6 +209,10 @@ def _read_ranges(plain: Any) -> dict[Any, ValidRange] | None:
         cells = {field: from_plain(fields[field]) for field in _RANGE}
         found[from_plain(name)] = ValidRange(**{**cells, "values": tuple(cells["values"])})
     return found
+
+
+def _read_menu(plain: Any) -> Menu | None:
+    return None if plain is None else Menu.from_dict(plain)
 
 
 def _read_target(plain: Mapping[str, Any]) -> Target | TextTarget:

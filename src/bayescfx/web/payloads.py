@@ -224,6 +224,17 @@ def answer_payload(view: View, form: QuestionForm, site: Site) -> Payload:
     }
 
 
+def menu_payload(menu: cfx.Menu) -> Payload:
+    """Return which sets of features can reach a target, as texts.
+
+    Returns
+    -------
+    dict
+        `Menu` in ``static/types.d.ts``.
+    """
+    return {"lines": menu.lines(), "notes": menu.notes()}
+
+
 def _counterfactual_payload(view: View, k: int) -> Payload:
     """Return one counterfactual with its changes."""
     found = view.answer.counterfactuals[k]

@@ -66,6 +66,7 @@ class PageQuestion:
     answer: cfx.Explanation | None = None
     view: View | None = None  # the answer with a surrogate, for curves
     payload: Payload | None = None  # the answer in JSON's own types
+    menu: cfx.Menu | None = None  # computed when a visitor asks for it
     scored: cfx.Evaluations = field(default_factory=cfx.Evaluations)
     is_stopped: bool = False
     started: float | None = None
@@ -228,6 +229,20 @@ class QuestionQueue:
         if question.state == "waiting":
             question.error = "Stopped before it began."
             question.state = "failed"
+
+    def find_menu(self, question: PageQuestion) -> cfx.Menu:
+        """Return which sets of features can reach the target of a question, computed once."""
+        if question.menu is None:
+            form = question.form
+            target = parse_target(form.target)
+            question.menu = cfx.menu(
+                self.site.model,
+                question.query.cells,
+                question.space,
+                target,
+                tolerance=form.tolerance,
+            )
+        return question.menu
 
     def remove(self, number: int) -> None:
         """Stop a question and remove it."""

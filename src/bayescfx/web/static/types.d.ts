@@ -147,6 +147,12 @@ export interface Counterfactual {
   valid_text: string;
 }
 
+/** Which sets of features can reach a target: features, cost, changes; and what is left to say. */
+export interface Menu {
+  lines: [string, string, string][];
+  notes: string[];
+}
+
 /** A binding constraint; `relax` is the visitor's space without it. */
 export interface Binding {
   text: string;
