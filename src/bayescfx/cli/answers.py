@@ -52,7 +52,7 @@ def answer_json(answer: Explanation) -> dict[str, Any]:
     """Return the answer in JSON's own types, simple to read; `to_json` has everything."""
     counterfactuals = [
         {
-            **json_fields(each, "output", "valid", "potential", "cost"),
+            **json_fields(each, "output", "valid", "potential", "cost", "proof"),
             **_changes_json(each, answer.layout.names),
             "valid_ranges": _ranges_json(each),
         }

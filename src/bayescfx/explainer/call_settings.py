@@ -69,7 +69,9 @@ class CallSettings:
         (scikit-learn, LightGBM, XGBoost, CatBoost, InterpretML, ONNX Runtime, PyTorch).
     n : int, default 1
         The number of different counterfactuals wanted for one query. Each changes something that
-        no other changes; fewer are returned, with a note, if there are no more.
+        no other changes; fewer are returned, with a note, if there are no more. If the best answer
+        of a tree ensemble is proven, so are the others: each is the cheapest row that does not
+        change all features of an earlier answer.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
     timeout : float, optional

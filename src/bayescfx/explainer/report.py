@@ -28,7 +28,7 @@ from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import cheapest_relaxations
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
+from bayescfx.search.selection import different, distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 from bayescfx.space.effort import effort
@@ -106,7 +106,26 @@ def _choose(question: Question) -> tuple[Array, Array]:
     if question.already_met or not len(question.y):  # the query itself if no row is allowed
         return question.region.query[None], np.array([question.output])
     best = distinct(question, question.n)
-    return question.X[best], question.y[best]
+    X = question.X[best]
+    y = question.y[best]
+    return _with_proven(question, X, y) if len(question.proven_rows) > 1 else (X, y)
+
+
+def _with_proven(question: Question, X: Array, y: Array) -> tuple[Array, Array]:
+    """Return the proven answers and those of codes ``(k, d)`` that differ from them, by cost."""
+    region = question.region
+    rows = np.array([answer.row for answer in question.proven_rows])
+    is_new = different(region, X, rows).all(axis=1)
+    X = np.vstack([rows, X[is_new]])[: question.n]
+    outputs = [answer.output for answer in question.proven_rows]
+    y = np.concatenate([outputs, y[is_new]])[: question.n]
+    order = np.argsort(effort(region, X), kind="stable")
+    return X[order], y[order]
+
+
+def _is_proven(question: Question, row: Array) -> bool:
+    """Return whether a row ``(d,)`` is proven to be the best of its set of features."""
+    return any(np.array_equal(answer.row, row) for answer in question.proven_rows)
 
 
 def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> Iterator[AnswerRow]:
@@ -157,6 +176,7 @@ def counterfactuals(
                 line.plausibility,
                 float(distances[i]),
                 ranges[i],
+                "optimal" if _is_proven(question, X[i]) else None,
             )
         )
     return tuple(found)
@@ -170,6 +190,8 @@ def _answer(
     found = counterfactuals(question, X, y, lines)
     is_miss = not (question.already_met or question.reached)
     proof = _proof(question, is_miss)
+    if not is_miss:
+        found = (replace(found[0], proof=proof[0]), *found[1:])
     outcome = _explain_miss(block, question) if is_miss else _Outcome(_REACHED[found[0].valid])
     return Explanation(
         query=lines[0].row,

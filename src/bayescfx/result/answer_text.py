@@ -96,6 +96,9 @@ def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
     head = ["", "now", *(f"answer {k}" for k in range(1, len(found) + 1))]
     lines = changed_cells(answer)
     lines.append(["target reached", "", *("yes" if c.valid else "no" for c in found)])
+    if len(found) > 1:
+        lines.append(["cost", "", *(number(c.cost, 3) for c in found)])
+        lines.append(["proven", "", *(c.proof or "no" for c in found)])
     return head, lines
 
 
@@ -122,7 +125,8 @@ def valid_texts(answer: Explanation) -> list[str]:
     """Return where each counterfactual stays valid, a sentence for each of which it is known."""
     texts = [valid_text(counterfactual) for counterfactual in answer.counterfactuals]
     if len(texts) > 1:
-        texts = [text and f"Answer {k}: {text}" for k, text in enumerate(texts, start=1)]
+        subjects = [f"Answer {k} stays" for k in range(1, len(texts) + 1)]
+        texts = [text.replace("Stays", each, 1) for text, each in zip(texts, subjects, strict=True)]
     return [text for text in texts if text]
 
 

@@ -118,6 +118,7 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
         "row": _write_row(counterfactual.row, layout),
         "changes": to_plain(changes),
         "valid_ranges": _write_ranges(counterfactual.valid_ranges),
+        "proof": counterfactual.proof,
     }
 
 
@@ -195,6 +196,7 @@ def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfac
         row=_read_row(plain["row"], layout),
         changes=changes,
         valid_ranges=_read_ranges(plain.get("valid_ranges")),
+        proof=plain.get("proof"),
     )
 
 

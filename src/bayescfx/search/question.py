@@ -16,7 +16,7 @@ from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.potentials.potential import misses as misses  # for searches
 from bayescfx.potentials.targets import as_target
-from bayescfx.search.exact.prover import Proof, Prover
+from bayescfx.search.exact.prover import Proof, Prover, ScoredCodes
 from bayescfx.search.learning import Nearby, relevant
 from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.region import Region
@@ -90,6 +90,8 @@ class Question(Account):
         The most seconds of a proof.
     proof : Proof
         What is proven about the best answer.
+    proven_rows : list of ScoredCodes
+        The best row and, if several answers are wanted, the best ones of other sets of features.
     error : InfeasibleError or None
         Why there is no allowed row, if that is recorded.
     """
@@ -124,6 +126,7 @@ class Question(Account):
         self.proof_work = np.inf
         self.proof_seconds = np.inf
         self.proof = Proof()
+        self.proven_rows: list[ScoredCodes] = []
         self.known: Known = evaluator.known
         self.inside = Nearby(self)
         self.alike = Nearby(self)

@@ -40,7 +40,15 @@ ANSWER_FIELDS = (
     "bound",
     "proof_reason",
 )
-COUNTERFACTUAL_FIELDS = ("output", "valid", "potential", "plausibility", "n_changes", "cost")
+COUNTERFACTUAL_FIELDS = (
+    "output",
+    "valid",
+    "potential",
+    "plausibility",
+    "n_changes",
+    "cost",
+    "proof",
+)
 
 
 def pair_payload(ends: tuple[float, float] | None) -> list[float | None] | None:

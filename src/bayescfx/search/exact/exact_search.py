@@ -13,6 +13,7 @@ from bayescfx.deadline import Deadline, time_limit
 from bayescfx.errors import ModelError
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.search.exact.branching import Work
+from bayescfx.search.exact.further import find_further
 from bayescfx.search.exact.prover import Proof, prove
 from bayescfx.search.finish import finish
 from bayescfx.search.question import Question, Rounds
@@ -51,7 +52,7 @@ class Exact:
 def prove_best(question: Question) -> Generator[Array, Array, None]:
     """Prove that the best known answer is the nearest, or find nearer ones.
 
-    Sets ``question.proof``.
+    Sets ``question.proof`` and, if several answers are wanted, ``question.proven_rows``.
     """
     if question.prover is None:
         question.proof = Proof(reason="`prove` is off")
@@ -68,6 +69,10 @@ def prove_best(question: Question) -> Generator[Array, Array, None]:
     end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
     work = Work(question.proof_work, end)
     question.proof = yield from prove(question, question.prover, scored, cost, work)
+    if question.proof.conclusion == "optimal" and question.n > 1:
+        end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
+        work = Work(question.proof_work, end)
+        yield from find_further(question, question.prover, work)
     if question.proof.conclusion == "bounded" and question.reached:
         # The proof was cut short: its best answer may have changes that are not needed.
         yield from finish(question, question.left // 2, batch=_FINISHED_AT_ONCE)

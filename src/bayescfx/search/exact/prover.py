@@ -62,6 +62,25 @@ class Proof:
     reason: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class ScoredCodes:
+    """A row that reaches the target.
+
+    Parameters
+    ----------
+    row : array of shape (d,)
+        Its codes.
+    output : float
+        The model's output.
+    cost : float
+        Its cost.
+    """
+
+    row: Array
+    output: float
+    cost: float
+
+
 class Provable(Protocol):
     """What a proof needs of a question."""
 

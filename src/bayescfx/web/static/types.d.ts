@@ -141,6 +141,7 @@ export interface Counterfactual {
   plausibility: number | null;
   n_changes: number;
   cost: number;
+  proof: string | null;
   sentence: string;
   changes: Change[];
   /** Where the answer stays valid, in words; empty if it is not known. */
