@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -90,6 +90,8 @@ class Question(Account):
         The most seconds of a proof.
     proof : Proof
         What is proven about the best answer.
+    on_bound : callable or None
+        Receives the proven lower bound now and then while a proof runs.
     proven_rows : list of ScoredCodes
         The best row and, if several answers are wanted, the best ones of other sets of features.
     error : InfeasibleError or None
@@ -127,6 +129,7 @@ class Question(Account):
         self.proof_seconds = np.inf
         self.proof = Proof()
         self.proven_rows: list[ScoredCodes] = []
+        self.on_bound: Callable[[float], object] | None = None
         self.known: Known = evaluator.known
         self.inside = Nearby(self)
         self.alike = Nearby(self)

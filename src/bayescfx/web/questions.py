@@ -58,7 +58,7 @@ class PageQuestion:
     query: CheckedQuery
     space: cfx.Space
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
-    steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
+    steps: list[list[Any]] = field(default_factory=list)  # see `Step` in types.d.ts
     reachable: tuple[float, float] | None = None  # the lowest and highest output so far
     bookmarks: tuple[int, ...] = ()
     error: str | None = None
@@ -109,7 +109,7 @@ class PageQuestion:
         if self.started is not None:
             self.seconds = time.monotonic() - self.started
         shown = (step.n_evaluations, step.potential, step.output, step.reached, step.cost)
-        self.steps.append([json_value(value) for value in shown])
+        self.steps.append([json_value(value) for value in (*shown, step.bound)])
         if self.is_stopped:
             raise StopIteration
 

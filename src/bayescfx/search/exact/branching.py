@@ -7,7 +7,7 @@ target. Otherwise it is split in two. Boxes with the lowest cost come first, man
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -35,6 +35,7 @@ class BranchTuning:
     far_side: float = 0.1  # weight of a cut whose far side costs nothing
     least_room: float = 1e-12  # numerical: avoids a division by 0
     same_cost: float = 1e-9  # share of the cost by which a row must be nearer
+    report_work: float = 1.5e6  # work between two reports of the bound; about a tenth of a second
 
 
 TUNING = BranchTuning()
@@ -149,11 +150,21 @@ class Work:
         When the search ends at the latest.
     done : float
         The number of summands bounded so far.
+    on_bound : callable or None
+        Receives the cost below which there is no answer, now and then.
     """
 
     most: float = np.inf
     deadline: Deadline = NEVER
     done: float = 0.0
+    on_bound: Callable[[float], object] | None = None
+    _reported: float = 0.0
+
+    def report(self, pool: Pool, limit: float) -> None:
+        """Pass on the bound that the open boxes and the limit give, if it is time for it."""
+        if self.on_bound is not None and self.done >= self._reported + TUNING.report_work:
+            self._reported = self.done
+            self.on_bound(min(float(pool.costs.min(initial=np.inf)), limit))
 
     @property
     def is_over(self) -> bool:
@@ -425,6 +436,7 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     """
     pool = Pool(branching.start())
     while len(pool) and not branching.work.is_over:
+        branching.work.report(pool, min(branching.stuck_cost, branching.limit))
         batch = pool.pop(TUNING.batch)
         batch = batch.take(batch.cost < branching.limit)
         batch = yield from _ask_candidates(branching, batch)

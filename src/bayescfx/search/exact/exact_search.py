@@ -67,7 +67,7 @@ def prove_best(question: Question) -> Generator[Array, Array, None]:
     if question.reached:
         cost = float(effort(question.region, question.X[[question.best]])[0])
     end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
-    work = Work(question.proof_work, end)
+    work = Work(question.proof_work, end, on_bound=question.on_bound)
     question.proof = yield from prove(question, question.prover, scored, cost, work)
     if question.proof.conclusion == "optimal" and question.n > 1:
         end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))

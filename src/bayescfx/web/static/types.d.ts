@@ -181,8 +181,11 @@ export interface Answer {
   counterfactuals: Counterfactual[];
 }
 
-/** A step of a search: rows scored, potential, best output, whether it is reached, its cost. */
-export type Step = [number, number, number, boolean, number];
+/**
+ * A step of a search: rows scored, potential, best output, whether it is reached, its cost, and
+ * while a proof runs the cost below which there is no answer.
+ */
+export type Step = [number, number, number, boolean, number, number | null];
 
 /** A question as it is sent to the server. */
 export interface QuestionRequest extends Settings {
