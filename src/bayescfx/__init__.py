@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.explainer import explain_many as explain_many
     from bayescfx.explainer import explain_partition as explain_partition
     from bayescfx.explainer import explain_stream as explain_stream
+    from bayescfx.explainer.feature_menu import menu as menu
     from bayescfx.explainer.proofs import ReachableRange as ReachableRange
     from bayescfx.explainer.proofs import certificate as certificate
     from bayescfx.explainer.proofs import check_certificate as check_certificate
@@ -79,6 +80,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.result.assessment import WhatIf as WhatIf
     from bayescfx.result.assessment import assess as assess
     from bayescfx.result.assessment import what_if as what_if
+    from bayescfx.result.menu import Menu as Menu
+    from bayescfx.result.menu import MenuItem as MenuItem
+    from bayescfx.result.valid_range import ValidRange as ValidRange
     from bayescfx.search.baselines import LBFGSB as LBFGSB
     from bayescfx.search.baselines import NaiveBayes as NaiveBayes
     from bayescfx.search.baselines import RandomSearch as RandomSearch
@@ -107,6 +111,7 @@ _HOMES = {
         ),
         "evaluations": "Evaluations",
         "explainer": "Batch Explainer explain explain_many explain_partition explain_stream",
+        "explainer.feature_menu": "menu",
         "explainer.proofs": "ReachableRange certificate check_certificate reachable",
         "data": "Categorical Integer Moment Ordinal Real",
         "models.endpoint": "Endpoint EndpointError Patience",
@@ -118,6 +123,8 @@ _HOMES = {
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "result.assessment": "WhatIf assess what_if",
+        "result.menu": "Menu MenuItem",
+        "result.valid_range": "ValidRange",
         "search.baselines": "LBFGSB NaiveBayes RandomSearch",
         "search.bayes": "BayesCFX",
         "search.exact.certificate_check": "CertificateCheck",

@@ -46,7 +46,8 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         self.spent[query] = step.n_evaluations
         if step.reached:
             self._reached.add(query)
-        self._note_round(query)
+        if step.bound is None:
+            self._note_round(query)
         if self.by_query:
             self.show(len(self.spent), self.n_queries, self._state(step))
         else:
@@ -65,6 +66,8 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         """Return the text beside the bar."""
         if self.n_queries > 1:
             return f"{self.done} of {self.n_queries} queries done, {len(self._reached)} reached"
+        if step.bound is not None:
+            return wording.proof_state(step.cost, step.bound, is_reached=step.reached)
         best = f"best {self.output} {self.output.number(wording.number(step.output))}"
         if step.reached:
             best += f", reached at cost {wording.number(step.cost, 3)}"

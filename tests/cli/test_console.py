@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,18 @@ def test_progress_is_a_bar_on_a_terminal_and_plain_lines_elsewhere() -> None:
     assert len(lines) <= 8
     assert lines[-1].startswith("  ")
     assert lines[-1].endswith("rows: best prediction 1.5, reached at cost 1")
+
+
+def test_progress_of_a_long_proof_is_a_line_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter(range(0, 100, 3))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    with show_progress(Console(io.StringIO(), stream)) as show:
+        for bound in (0.2, 0.5, 0.8):
+            show(replace(step(0, 1, reached=True), bound=bound))
+    assert "  1 of at most 10 rows: proving: cost 1, bound 0.5, gap 100 %" in stream.getvalue()
 
 
 def test_progress_without_tqdm_is_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import tqdm
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
 
 import bayescfx as cfx
 from bayescfx.errors import MissingExtraError
@@ -31,6 +34,35 @@ def test_a_bar_counts_rows_and_tells_the_best_prediction() -> None:
     assert "5/20" in text
     assert "12/20" in text
     assert "best prediction 1.5, reached at cost 2" in text
+
+
+def test_a_bar_shows_the_gap_while_a_proof_runs() -> None:
+    proving = replace(step(n=12, reached=True), bound=1.6)
+    assert "proving: cost 2, bound 1.6, gap 25 %" in shown(step(n=12, reached=True), proving)
+    missed = replace(step(n=12), bound=1.6)
+    assert "proving: no answer costs less than 1.6" in shown(missed)
+
+
+def test_a_long_proof_passes_on_its_bound_and_can_be_stopped() -> None:
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = RandomForestRegressor(n_estimators=40, random_state=0).fit(X, y)
+    space = cfx.Space.from_data(X)
+    steps: list[cfx.Step] = []
+    answer = cfx.explain(model, X.iloc[114], space, "<= -55%", rng=0, on_step=steps.append)
+    bounds = [each.bound for each in steps if each.bound is not None]
+    assert len(bounds) > 1
+    assert max(bounds) <= answer.best.cost
+    assert answer.bound is not None
+    assert max(bounds) <= answer.bound * (1 + 1e-9)
+
+    def stop(each: cfx.Step) -> None:
+        if each.bound is not None:
+            raise StopIteration
+
+    stopped = cfx.explain(model, X.iloc[114], space, "<= -55%", rng=0, on_step=stop)
+    assert stopped.stopped == "interrupted"
+    assert stopped.proof is None
+    assert stopped.reached
 
 
 def test_a_search_that_ends_early_leaves_a_full_bar() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayescfx import Counterfactual, Explanation, WhatIf
+from bayescfx import Counterfactual, Explanation, Menu, WhatIf
 from bayescfx.requests.answer_files import Answers
 from bayescfx.requests.plain_values import json_fields, json_value
 from bayescfx.requests.texts import aligned, number_text
@@ -52,8 +52,9 @@ def answer_json(answer: Explanation) -> dict[str, Any]:
     """Return the answer in JSON's own types, simple to read; `to_json` has everything."""
     counterfactuals = [
         {
-            **json_fields(each, "output", "valid", "potential", "cost"),
+            **json_fields(each, "output", "valid", "potential", "cost", "proof"),
             **_changes_json(each, answer.layout.names),
+            "valid_ranges": _ranges_json(each),
         }
         for each in answer.counterfactuals
     ]
@@ -62,9 +63,25 @@ def answer_json(answer: Explanation) -> dict[str, Any]:
         "target": str(answer.target),
         **json_fields(answer, "wanted"),
         "counterfactuals": counterfactuals,
+        **json_fields(answer, "proof", "bound", "proof_reason"),
         **json_fields(answer, "reachable", "probability_reachable", "n_evaluations", "seed"),
+        "menu": None if answer.menu is None else _menu_json(answer.menu),
         "text": str(answer),
     }
+
+
+def _ranges_json(found: Counterfactual) -> dict[str, Any] | None:
+    """Return the valid ranges of a counterfactual in JSON's own types, if they are known."""
+    if found.valid_ranges is None:
+        return None
+    fields = ("low", "high", "values", "is_lowest", "is_highest", "text")
+    return {str(name): json_fields(each, *fields) for name, each in found.valid_ranges.items()}
+
+
+def _menu_json(menu: Menu) -> list[dict[str, Any]]:
+    """Return the sets of features of a menu in JSON's own types."""
+    fields = ("features", "status", "cost", "is_proven", "output")
+    return [json_fields(item, *fields) for item in menu]
 
 
 def what_if_json(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:

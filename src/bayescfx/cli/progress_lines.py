@@ -9,7 +9,7 @@ from typing import Any
 
 import bayescfx as cfx
 from bayescfx.requests.console import Console
-from bayescfx.requests.texts import number_text
+from bayescfx.requests.texts import number_text, proof_state
 
 LINES = 8  # for one query; set by judgement, 2026-11-18
 SECONDS = 5.0  # between two lines for many queries; set by judgement, 2026-11-18
@@ -17,6 +17,8 @@ SECONDS = 5.0  # between two lines for many queries; set by judgement, 2026-11-1
 
 class ProgressLines:
     """Writes eight plain lines for one query, or for many queries one every five seconds.
+
+    A long proof has a line every five seconds, too.
 
     Parameters
     ----------
@@ -43,23 +45,25 @@ class ProgressLines:
         if step.reached:
             self._reached.add(step.question)
         n_rows = sum(self._rows.values())
-        if self._is_due(n_rows, step.budget):
+        if self._is_due(n_rows, step):
             self._n_shown = n_rows
             self._last = time.monotonic()
             most = step.budget * self._n_queries
             self._console.err.write(f"  {n_rows} of at most {most} rows: {self._state(step)}\n")
             self._console.err.flush()
 
-    def _is_due(self, n_rows: int, budget: int) -> bool:
-        """Return whether it is time for a line."""
-        if self._n_queries > 1:
+    def _is_due(self, n_rows: int, step: cfx.Step) -> bool:
+        """Return whether it is time for a line; a proof scores few rows, so that time counts."""
+        if self._n_queries > 1 or step.bound is not None:
             return time.monotonic() - self._last >= SECONDS
-        return n_rows - self._n_shown >= budget / LINES
+        return n_rows - self._n_shown >= step.budget / LINES
 
     def _state(self, step: cfx.Step) -> str:
         """Return the state of the search in words."""
         if self._n_queries > 1:
             return f"{len(self._reached)} of {self._n_queries} queries reached"
+        if step.bound is not None:
+            return proof_state(step.cost, step.bound, is_reached=step.reached)
         state = f"best {self._output} {number_text(step.output)}"
         return f"{state}, reached at cost {number_text(step.cost, 3)}" if step.reached else state
 

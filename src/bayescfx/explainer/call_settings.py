@@ -48,6 +48,7 @@ class CallOptions(TypedDict, total=False):
     run: str | None
     n_jobs: int | None
     prove: bool | float
+    menu: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +69,9 @@ class CallSettings:
         (scikit-learn, LightGBM, XGBoost, CatBoost, InterpretML, ONNX Runtime, PyTorch).
     n : int, default 1
         The number of different counterfactuals wanted for one query. Each changes something that
-        no other changes; fewer are returned, with a note, if there are no more.
+        no other changes; fewer are returned, with a note, if there are no more. If the best answer
+        of a tree ensemble is proven, so are the others: each is the cheapest row that does not
+        change all features of an earlier answer.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
     timeout : float, optional
@@ -104,6 +107,10 @@ class CallSettings:
         with a lower cost reaches the target, or that the target is out of reach. True limits the
         work of a proof, to about a second for one query and an eighth of it for each of several, so
         that the same seed gives the same answer; a number is a limit in seconds.
+    menu : bool, default False
+        Whether answers list which single features and pairs can reach the target, for tree
+        ensembles whose answers are proven; see :func:`bayescfx.menu`. It takes a few times as long
+        as a proof. The rows that it scores do not count towards the budget.
 
     Attributes
     ----------
@@ -124,6 +131,7 @@ class CallSettings:
     run: str | None = None
     n_jobs: int | None = None
     prove: bool | float = True
+    menu: bool = False
 
     search: Search = field(init=False)
 
@@ -232,6 +240,7 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
         lambda choice: isinstance(choice, str) and choice in ("block", "none"),
         "",
     ),
+    ("menu", "True or False", lambda value: isinstance(value, bool), ""),
     ("progress", "True or False", lambda value: isinstance(value, bool), ""),
     ("run", "None or a name", lambda value: isinstance(value, str | None), ""),
 )

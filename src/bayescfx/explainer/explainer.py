@@ -37,6 +37,7 @@ from bayescfx.evaluations.repeatability import RepeatCheck, check_before
 from bayescfx.explainer.batches import LEAST_WAIT, Batch, answer_block
 from bayescfx.explainer.block import Block, CheckRow, OnError
 from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
+from bayescfx.explainer.feature_menu import SIZE, menu_of_query
 from bayescfx.explainer.report import CUT_SHORT
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
@@ -45,6 +46,7 @@ from bayescfx.progress import progress_bar
 from bayescfx.result.assessment import WhatIf, assess, what_if
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
+from bayescfx.result.menu import Menu
 from bayescfx.search.exact.prover import Prover
 from bayescfx.search.turns import Interrupt, Listener, Step
 from bayescfx.space.rules.limits import limits_of
@@ -212,6 +214,28 @@ class Explainer:
         """
         settings = self.settings.changed(options, only=("tolerance",))
         return what_if(self.model, query, changes, self.space, target, tolerance=settings.tolerance)
+
+    def menu(self, query: object, target: object, *, size: int = SIZE, **options: Any) -> Menu:
+        """Return which small sets of features can reach a target; see :func:`bayescfx.menu`.
+
+        Parameters
+        ----------
+        query : Series, one-row DataFrame, dict or array of shape (columns,)
+            The row to start from.
+        target : Target, float or potential
+            The wanted prediction.
+        size : int, default 2
+            The largest number of features of a set.
+        **options : optional
+            `tolerance`; no other setting has an effect here, and any other is an error.
+
+        Returns
+        -------
+        Menu
+        """
+        tolerance = self.settings.changed(options, only=("tolerance",)).tolerance
+        region = self.space.around(query)
+        return menu_of_query(self.model, self._prover, region, target, size, tolerance)
 
     def assess(
         self, query: object, rows: object, target: object = None, **options: Any

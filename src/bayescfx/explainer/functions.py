@@ -51,6 +51,7 @@ def explain(
     progress: bool = False,
     run: str | None = None,
     prove: bool | float = True,
+    menu: bool = False,
 ) -> Explanation:
     """Find what would have to change in `query` for `model` to predict something else.
 
@@ -80,9 +81,10 @@ def explain(
         Scored rows of this model; new ones are added to them.
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
-    on_step, on_fault, progress, run, prove : optional
-        A listener, what happens where the model fails, a progress bar, a name of the call, and
-        whether answers are proven for models that can be read.
+    on_step, on_fault, progress, run, prove, menu : optional
+        A listener, what happens where the model fails, a progress bar, a name of the call, whether
+        answers are proven for models that can be read, and whether they get a menu: which features
+        and pairs can reach the target.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def explain(
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(prove=prove)
+    options |= CallOptions(prove=prove, menu=menu)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain(query, target)
 
@@ -115,6 +117,7 @@ def explain_many(
     n_jobs: int | None = None,
     share: Share = "block",
     prove: bool | float = True,
+    menu: bool = False,
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
 

@@ -18,11 +18,16 @@ from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
+from bayescfx.explainer.feature_menu import SIZE, find_menu
+from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
+from bayescfx.result.menu import Menu
+from bayescfx.search.exact.branching import Work
+from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import cheapest_relaxations
-from bayescfx.search.finish import distinct
+from bayescfx.search.finish import different, distinct
 from bayescfx.search.question import Question
 from bayescfx.search.turns import one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
@@ -101,7 +106,26 @@ def _choose(question: Question) -> tuple[Array, Array]:
     if question.already_met or not len(question.y):  # the query itself if no row is allowed
         return question.region.query[None], np.array([question.output])
     best = distinct(question, question.n)
-    return question.X[best], question.y[best]
+    X = question.X[best]
+    y = question.y[best]
+    return _with_proven(question, X, y) if len(question.proven_rows) > 1 else (X, y)
+
+
+def _with_proven(question: Question, X: Array, y: Array) -> tuple[Array, Array]:
+    """Return the proven answers and those of codes ``(k, d)`` that differ from them, by cost."""
+    region = question.region
+    rows = np.array([answer.row for answer in question.proven_rows])
+    is_new = different(region, X, rows).all(axis=1)
+    X = np.vstack([rows, X[is_new]])[: question.n]
+    outputs = [answer.output for answer in question.proven_rows]
+    y = np.concatenate([outputs, y[is_new]])[: question.n]
+    order = np.argsort(effort(region, X), kind="stable")
+    return X[order], y[order]
+
+
+def _is_proven(question: Question, row: Array) -> bool:
+    """Return whether a row ``(d,)`` is proven to be the best of its set of features."""
+    return any(np.array_equal(answer.row, row) for answer in question.proven_rows)
 
 
 def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> Iterator[AnswerRow]:
@@ -132,6 +156,10 @@ def counterfactuals(
     costs = effort(region, X)
     distances = region.distance(X)
     changed = region.changes(X)
+    ranges: list[Ranges | None] = [None] * len(X)
+    is_proven = question.proof.conclusion in ("optimal", "bounded")
+    if question.prover is not None and (is_proven or question.stopped == "exhausted"):
+        ranges = valid_ranges(question, question.prover, X, y)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
@@ -147,6 +175,8 @@ def counterfactuals(
                 bool(is_valid[i]),
                 line.plausibility,
                 float(distances[i]),
+                ranges[i],
+                "optimal" if _is_proven(question, X[i]) else None,
             )
         )
     return tuple(found)
@@ -160,6 +190,8 @@ def _answer(
     found = counterfactuals(question, X, y, lines)
     is_miss = not (question.already_met or question.reached)
     proof = _proof(question, is_miss)
+    if not is_miss:
+        found = (replace(found[0], proof=proof[0]), *found[1:])
     outcome = _explain_miss(block, question) if is_miss else _Outcome(_REACHED[found[0].valid])
     return Explanation(
         query=lines[0].row,
@@ -186,6 +218,7 @@ def _answer(
         proof=proof[0],
         bound=proof[1],
         proof_reason=proof[2],
+        menu=_menu(block, question) if block.settings.menu else None,
     )
 
 
@@ -201,6 +234,20 @@ def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None,
     if proof.conclusion is None or is_miss or not proof.bound:
         return None, proof.bound, proof.reason or _NOT_TRIED
     return _gap(question, proof.bound), proof.bound, proof.reason
+
+
+def _menu(block: Block, question: Question) -> Menu | None:
+    """Return the menu of a question; None if nothing can be proven about it."""
+    prover = question.prover
+    region = question.region
+    if prover is None:
+        return None
+    work = Work(PROOF_WORK, block.deadline)
+    try:
+        prover.form(region, region.query[None], np.array([question.output]))
+        return find_menu(block.model, prover, region, question.acceptance, SIZE, work)
+    except NoProof:  # it can't be read, or is linear
+        return None
 
 
 def _gap(question: Question, bound: float) -> str | None:

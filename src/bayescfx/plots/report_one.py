@@ -18,8 +18,9 @@ from bayescfx.plots.info.changes import (
 from bayescfx.plots.info.view import View
 from bayescfx.plots.report_page import About, badge, change_table, folded, note, pictures
 from bayescfx.result import markup, wording
-from bayescfx.result.answer_text import REASONS
+from bayescfx.result.answer_text import REASONS, valid_text
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.menu import MENU_HEAD
 
 _MATHEMATICS = (
     "The potential rates an output: 1 on target, 0 at worst. Between the rows that the model "
@@ -39,6 +40,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
     yield about.head(f" {badge(answer)}")
     yield from _lead(answer, infos[0].prediction, about)
     yield from _changes(answer, infos, about)
+    yield from _menu(answer)
     yield _unchanged(answer)
     yield from _responses(view, about)
     yield _method(view)
@@ -69,12 +71,23 @@ def _changes(answer: Explanation, infos: list[ChangeInfo], about: About) -> Iter
             yield f"<h3>Answer {k + 1}{suffix}</h3>"
         if counterfactual.changes:
             yield change_table(info)
+        if counterfactual.valid_ranges:
+            yield note(valid_text(counterfactual))
     if any(info.has_effects for info in infos):
         yield note(
             "The effect is what a change contributes, estimated from the rows that the model "
             f"scored. Effects add up to the change of the {about.output}. On the scales, the thick "
             "part is what was allowed."
         )
+
+
+def _menu(answer: Explanation) -> Iterable[str]:
+    """Yield which sets of features can reach the target, if it was asked for."""
+    if answer.menu is None:
+        return
+    yield "<h2>Which features can reach the target</h2>"
+    yield f'<div class="wide">{markup.table(MENU_HEAD, answer.menu.lines(), last_left=True)}</div>'
+    yield from map(note, answer.menu.notes())
 
 
 def _unchanged(answer: Explanation) -> str:

@@ -27,6 +27,7 @@ def make_explainer(subject: Subject, settings: Settings, console: Console) -> cf
         run=settings.run or None,
         n_jobs=settings.jobs,
         prove=_as_prove(settings.prove),
+        menu=bool(settings.menu),
     )
     try:
         if settings.evaluations is not None:

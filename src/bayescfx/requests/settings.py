@@ -127,6 +127,9 @@ class Settings:
         "seconds for the proof of an answer, at most; 0 for none (default: about a second)",
         metavar="S",
     )
+    menu: bool | None = option(
+        QUESTION, "switch", "list which single features and pairs can reach the target"
+    )
     seed: int = option(QUESTION, "integer", "same seed, same answer (default: 0)", 0)
     tolerance: float = option(
         QUESTION, "number", "share of the change that may be missed (default: 0.05)", 0.05

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bayescfx.potentials.target_text import TARGET_SYNTAX, parse_call, parse_target
 from bayescfx.result.answer_text import sentence as answer_sentence
-from bayescfx.result.wording import aligned
+from bayescfx.result.answer_text import valid_text
+from bayescfx.result.wording import aligned, proof_state
 from bayescfx.result.wording import count as count_text
 from bayescfx.result.wording import intervals as wanted_text
 from bayescfx.result.wording import moves as changes_text
@@ -19,5 +20,7 @@ __all__ = [
     "number_text",
     "parse_call",
     "parse_target",
+    "proof_state",
+    "valid_text",
     "wanted_text",
 ]

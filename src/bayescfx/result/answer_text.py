@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
+from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
     Output,
     aligned,
@@ -55,7 +56,9 @@ _DIRECTIONS = {
 def answer_lines(answer: Explanation) -> list[str]:
     """Return the lines of an answer as printed."""
     changes = [f"  {line}" for line in _change_lines(answer)]
-    return [target(answer), "", *changes, "", verdict(answer), facts(answer)]
+    texts = [verdict(answer), *valid_texts(answer), facts(answer)]
+    menu = [] if answer.menu is None else ["", str(answer.menu)]
+    return [target(answer), "", *changes, "", *texts, *menu]
 
 
 def target(answer: Explanation) -> str:
@@ -93,6 +96,9 @@ def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
     head = ["", "now", *(f"answer {k}" for k in range(1, len(found) + 1))]
     lines = changed_cells(answer)
     lines.append(["target reached", "", *("yes" if c.valid else "no" for c in found)])
+    if len(found) > 1:
+        lines.append(["cost", "", *(number(c.cost, 3) for c in found)])
+        lines.append(["proven", "", *(c.proof or "no" for c in found)])
     return head, lines
 
 
@@ -113,6 +119,21 @@ def _new_cell(counterfactual: Counterfactual, name: Any) -> str:
     """Return the new cell of a feature in a counterfactual; ``-`` if it does not change."""
     pair = counterfactual.changes.get(name)
     return "-" if pair is None else both(*pair)[1]
+
+
+def valid_texts(answer: Explanation) -> list[str]:
+    """Return where each counterfactual stays valid, a sentence for each of which it is known."""
+    texts = [valid_text(counterfactual) for counterfactual in answer.counterfactuals]
+    if len(texts) > 1:
+        subjects = [f"Answer {k} stays" for k in range(1, len(texts) + 1)]
+        texts = [text.replace("Stays", each, 1) for text, each in zip(texts, subjects, strict=True)]
+    return [text for text in texts if text]
+
+
+def valid_text(counterfactual: Counterfactual) -> str:
+    """Return ``Stays valid with bmi 29.4 to 31.5, or bp 101 to 105.``; empty if not known."""
+    ranges = counterfactual.valid_ranges
+    return f"Stays valid with {ranges_text(ranges)}." if ranges else ""
 
 
 def facts(answer: Explanation) -> str:

@@ -19,6 +19,8 @@ from bayescfx.models.identity import ModelIdentity
 from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.menu import Menu
+from bayescfx.result.valid_range import ValidRange
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
@@ -35,6 +37,8 @@ _ARRAYS = ("wanted", "accepted", "reachable", "trace")
 # Fields of a counterfactual.
 _CELL_NUMBERS = ("output", "potential", "cost", "distance")
 _CELL_SCALARS = (*_CELL_NUMBERS, "valid", "plausibility")
+# Fields of a valid range.
+_RANGE = ("low", "high", "values", "is_lowest", "is_highest", "text")
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,6 +103,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         "target": _write_target(answer.target),
         "counterfactuals": [_write_counterfactual(c, layout) for c in answer.counterfactuals],
         "binding": list(answer.binding),
+        "menu": None if answer.menu is None else answer.menu.to_dict(),
         "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
@@ -112,7 +117,19 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
         **{name: to_plain(getattr(counterfactual, name)) for name in _CELL_SCALARS},
         "row": _write_row(counterfactual.row, layout),
         "changes": to_plain(changes),
+        "valid_ranges": _write_ranges(counterfactual.valid_ranges),
+        "proof": counterfactual.proof,
     }
+
+
+def _write_ranges(ranges: Mapping[Any, ValidRange] | None) -> Plain:
+    """Return valid ranges as plain JSON types: the name, then the fields."""
+    if ranges is None:
+        return None
+    return [
+        [to_plain(name), {field: to_plain(getattr(each, field)) for field in _RANGE}]
+        for name, each in ranges.items()
+    ]
 
 
 def _write_target(target: Target | TextTarget) -> Plain:
@@ -145,6 +162,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
         ),
         "reachable": tuple(arrays["reachable"]),
         "binding": tuple(content["binding"]),
+        "menu": _read_menu(content.get("menu")),
         "about": content["about"],
         "trace": np.array(arrays["trace"], dtype=np.float64),
         "space": Space.from_dict(content["space"]),
@@ -177,7 +195,26 @@ def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfac
         **{name: from_plain(plain[name]) for name in _CELL_SCALARS},
         row=_read_row(plain["row"], layout),
         changes=changes,
+        valid_ranges=_read_ranges(plain.get("valid_ranges")),
+        proof=plain.get("proof"),
     )
+
+
+def _read_ranges(plain: Any) -> dict[Any, ValidRange] | None:
+    """Return the valid ranges that :func:`_write_ranges` wrote."""
+    if plain is None:
+        return None
+    found = {}
+    for name, fields in plain:
+        text = fields["text"]
+        check(isinstance(text, str), "text", "a text", text, ArchiveError)
+        cells = {field: from_plain(fields[field]) for field in _RANGE}
+        found[from_plain(name)] = ValidRange(**{**cells, "values": tuple(cells["values"])})
+    return found
+
+
+def _read_menu(plain: Any) -> Menu | None:
+    return None if plain is None else Menu.from_dict(plain)
 
 
 def _read_target(plain: Mapping[str, Any]) -> Target | TextTarget:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bayescfx.data.tables import Row
 from bayescfx.result import wording
+from bayescfx.result.valid_range import ValidRange
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,6 +36,14 @@ class Counterfactual:
         space was made without data.
     distance : float
         The distance from the query, the part of the cost that grows with the size of the changes.
+    proof : str, optional
+        ``"optimal"`` if no cheaper row reaches the target: of the best answer no row at all, of a
+        further one no row that leaves a feature of each earlier answer unchanged. The best answer
+        may be proven ``"within 3 %"`` only. None if nothing is proven.
+    valid_ranges : dict of name to ValidRange, optional
+        For each changed feature the values with which the row reaches the target, its other cells
+        unchanged. Known for tree ensembles whose answers are proven, fully or within a gap; else
+        None.
 
     Examples
     --------
@@ -51,6 +60,8 @@ class Counterfactual:
     valid: bool
     plausibility: float | None = None
     distance: float = 0.0
+    valid_ranges: Mapping[Any, ValidRange] | None = None
+    proof: str | None = None
 
     @property
     def n_changes(self) -> int:

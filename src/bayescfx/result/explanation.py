@@ -5,7 +5,7 @@ Numbers are rounded in texts only; rows are exactly what the model scored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -23,6 +23,7 @@ from bayescfx.result import answer_text, archive, markup
 from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.menu import MENU_HEAD, Menu
 from bayescfx.result.trace import RunLengths
 from bayescfx.result.verification import violations
 from bayescfx.space.space import Space
@@ -92,6 +93,8 @@ class Explanation:
         The proven lower bound: no answer costs less.
     proof_reason : str
         Why there is no proof, or no complete one; empty otherwise.
+    menu : Menu, optional
+        Which sets of features can reach the target, if it was asked for.
     about : dict of str to str
         Facts for the reader, as ``{"model": "rates.onnx", "row": "4711"}``; ``output`` and ``unit``
         name the model's output in texts, tables and plots, ``title`` is the title of a report.
@@ -122,6 +125,7 @@ class Explanation:
     proof: str | None = None
     bound: float | None = None
     proof_reason: str = ""
+    menu: Menu | None = None
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -265,13 +269,30 @@ class Explanation:
         """Return the answer as sentences and a table in Markdown, all text escaped."""
         target, *rest = (markup.plain(text) for text in self._sentences())
         table = markup.markdown(*answer_text.change_table(self))
-        return "\n\n".join([target, table, *rest]) + "\n"
+        return (
+            "\n\n".join([target, table, *rest, *self._menu(markup.markdown, markup.plain)]) + "\n"
+        )
 
     def _repr_html_(self) -> str:
         target, *rest = (markup.paragraph(text) for text in self._sentences())
         table = markup.table(*answer_text.change_table(self))
-        return markup.page(target, table, *rest)
+        return markup.page(target, table, *rest, *self._menu(markup.table, markup.paragraph))
+
+    def _menu(
+        self,
+        table: Callable[[Sequence[str], Sequence[Sequence[str]]], str],
+        paragraph: Callable[[str], str],
+    ) -> list[str]:
+        """Return the parts of the menu, given how to write a table and a paragraph."""
+        if self.menu is None:
+            return []
+        return [table(MENU_HEAD, self.menu.lines()), *map(paragraph, self.menu.notes())]
 
     def _sentences(self) -> list[str]:
         """Return the texts of the answer around its table of changes."""
-        return [answer_text.target(self), self.verdict, answer_text.facts(self)]
+        return [
+            answer_text.target(self),
+            self.verdict,
+            *answer_text.valid_texts(self),
+            answer_text.facts(self),
+        ]

@@ -39,7 +39,8 @@ def violations(
         *(f"a row breaks {label}" for label in _broken_rules(region, rows)),
         *_false_validity(answer, contains(accepted, decisive[1:])),
     ]
-    return tuple(found or _false_changes(answer, region, rows, scored))
+    found = found or _false_changes(answer, region, rows, scored)
+    return tuple(found or _false_ranges(answer, model, region, accepted))
 
 
 def _false_outputs(is_wrong: Mask) -> list[str]:
@@ -78,6 +79,31 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
         if not np.isclose(counterfactual.distance, distances[k], rtol=1e-6, atol=1e-12):
             found.append(f"answer {k} has another distance")
     return found
+
+
+def _false_ranges(
+    answer: Explanation, model: Model, region: Region, accepted: Intervals
+) -> list[str]:
+    """Return the ends of valid ranges that miss the target or break a rule; one call at most."""
+    X = region.encode(answer.rows)
+    codes: list[Array] = []
+    claims: list[str] = []
+    for k, counterfactual in enumerate(answer.counterfactuals):
+        for name, each in (counterfactual.valid_ranges or {}).items():
+            j = region.names.index(name)
+            values = list(each.values) or [each.low, each.high]
+            for code in region.axes[j].feature.encode(np.array(values, dtype=object)):
+                row = X[k].copy()
+                row[j] = code
+                codes.append(row)
+                claims.append(f"answer {k} is not valid everywhere in the range of {name!r}")
+    if not codes:
+        return []
+    ends = region.complete(np.array(codes))
+    is_kept = region.contains(ends) & contains(accepted, model.scores(region.rows(ends)))
+    return list(
+        dict.fromkeys(claim for claim, kept in zip(claims, is_kept, strict=True) if not kept)
+    )
 
 
 def _same_changes(claimed: Mapping[Any, Any], actual: Mapping[Any, Any]) -> bool:

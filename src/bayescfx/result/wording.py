@@ -138,6 +138,18 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.0f} %"
 
 
+def proof_state(cost: float, bound: float, *, is_reached: bool) -> str:
+    """Return how far a proof is.
+
+    >>> proof_state(2.66, 2.41, is_reached=True)
+    'proving: cost 2.66, bound 2.41, gap 10 %'
+    """
+    if not is_reached:
+        return f"proving: no answer costs less than {number(bound, 3)}"
+    known = f"proving: cost {number(cost, 3)}, bound {number(bound, 3)}"
+    return f"{known}, gap {math.ceil(100.0 * (cost / bound - 1.0))} %" if bound > 0.0 else known
+
+
 def percentile(share: float) -> str:
     """Return a share of the data as a percentile.
 

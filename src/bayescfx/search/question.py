@@ -23,7 +23,7 @@ from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.potentials.potential import misses as misses  # for searches
 from bayescfx.potentials.targets import as_target
-from bayescfx.search.exact.prover import Proof, Prover
+from bayescfx.search.exact.prover import Proof, Prover, ScoredCodes
 from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, background_rows, sample
@@ -183,6 +183,10 @@ class Question(Account):
         The most seconds of a proof.
     proof : Proof
         What is proven about the best answer.
+    on_bound : callable or None
+        Receives the proven lower bound now and then while a proof runs.
+    proven_rows : list of ScoredCodes
+        The best row and, if several answers are wanted, the best ones of other sets of features.
     error : BayesCFXError or None
         Why there is no allowed row, or which rule fails, if that is recorded.
     """
@@ -217,6 +221,8 @@ class Question(Account):
         self.proof_work = np.inf
         self.proof_seconds = np.inf
         self.proof = Proof(reason="`prove` is off")
+        self.proven_rows: list[ScoredCodes] = []
+        self.on_bound: Callable[[float], object] | None = None
         self.known: Known = evaluator.known
         self.inside = Nearby(self)
         self.alike = Nearby(self)

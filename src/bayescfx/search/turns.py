@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -45,6 +45,8 @@ class Step:
         Whether it reaches the target.
     cost : float
         How far it is from the query.
+    bound : float, optional
+        While a proof runs: no answer costs less. A long proof passes on steps of its own.
     """
 
     question: int
@@ -54,6 +56,7 @@ class Step:
     potential: float
     reached: bool
     cost: float
+    bound: float | None = None
 
 
 Listener: TypeAlias = Callable[[Step], object]
@@ -129,6 +132,8 @@ def run_searches(
     try:
         if isinstance(search, RoundSearch):
             rounds = {question: search.rounds(question) for question in questions}
+            for question in questions:
+                question.on_bound = partial(_report_step, question, interrupt, on_step)
         else:
             _run_one_by_one(search, questions, deadline, interrupt, on_step, records_errors)
         scores = dict.fromkeys(rounds, _NO_SCORES)
@@ -217,13 +222,18 @@ def _take_error(question: Question, error: BayesCFXError, records_errors: bool) 
     raise error
 
 
-def _report_step(question: Question, interrupt: Interrupt, on_step: Listener | None) -> None:
+def _report_step(
+    question: Question,
+    interrupt: Interrupt,
+    on_step: Listener | None,
+    bound: float | None = None,
+) -> None:
     """Pass the state of a question to `on_step`; raise if the search is to end."""
     if interrupt.is_requested:
         raise _Interrupted
     if on_step is None:
         return
-    interrupt.notify(on_step, _current_step(question))
+    interrupt.notify(on_step, replace(_current_step(question), bound=bound))
     if interrupt.is_requested:
         raise _Interrupted
 

@@ -16,7 +16,7 @@ from bayescfx.plots.info.view import View
 from bayescfx.requests.plain_values import json_fields, json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import METHOD_NAMES
-from bayescfx.requests.texts import answer_sentence, changes_text, number_text
+from bayescfx.requests.texts import answer_sentence, changes_text, number_text, valid_text
 from bayescfx.web.relaxation import relax
 from bayescfx.web.request_forms import MAXIMUM, QuestionForm, page_verbs
 from bayescfx.web.site import Site
@@ -40,7 +40,15 @@ ANSWER_FIELDS = (
     "bound",
     "proof_reason",
 )
-COUNTERFACTUAL_FIELDS = ("output", "valid", "potential", "plausibility", "n_changes", "cost")
+COUNTERFACTUAL_FIELDS = (
+    "output",
+    "valid",
+    "potential",
+    "plausibility",
+    "n_changes",
+    "cost",
+    "proof",
+)
 
 
 def pair_payload(ends: tuple[float, float] | None) -> list[float | None] | None:
@@ -224,6 +232,17 @@ def answer_payload(view: View, form: QuestionForm, site: Site) -> Payload:
     }
 
 
+def menu_payload(menu: cfx.Menu) -> Payload:
+    """Return which sets of features can reach a target, as texts.
+
+    Returns
+    -------
+    dict
+        `Menu` in ``static/types.d.ts``.
+    """
+    return {"lines": menu.lines(), "notes": menu.notes()}
+
+
 def _counterfactual_payload(view: View, k: int) -> Payload:
     """Return one counterfactual with its changes."""
     found = view.answer.counterfactuals[k]
@@ -234,6 +253,7 @@ def _counterfactual_payload(view: View, k: int) -> Payload:
         "output_text": number_text(found.output),
         "sentence": changes_text(found.changes),
         "changes": [_change_payload(change, found) for change in changes],
+        "valid_text": valid_text(found),
     }
 
 

@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from bayescfx.web.exports import export_answer
-from bayescfx.web.payloads import Payload
+from bayescfx.web.payloads import Payload, menu_payload
 from bayescfx.web.questions import PageQuestion, QuestionQueue
 from bayescfx.web.request_forms import BookmarksForm, QuestionForm
 
@@ -55,6 +55,13 @@ def question_routes(queue: QuestionQueue) -> APIRouter:
         """Stop a question and remove it."""
         queue.remove(number)
         return Response(status_code=204)
+
+    @router.get("/api/questions/{number}/menu")
+    def get_menu(number: int) -> Payload:
+        """Return which sets of features can reach the target of an answered question."""
+        if queue[number].answer is None:
+            raise HTTPException(409, "There is no answer yet.")
+        return menu_payload(queue.find_menu(queue[number]))
 
     @router.put("/api/questions/{number}/bookmarks")
     def bookmark(number: int, form: BookmarksForm) -> Payload:

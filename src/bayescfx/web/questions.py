@@ -58,7 +58,7 @@ class PageQuestion:
     query: CheckedQuery
     space: cfx.Space
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
-    steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
+    steps: list[list[Any]] = field(default_factory=list)  # see `Step` in types.d.ts
     reachable: tuple[float, float] | None = None  # the lowest and highest output so far
     bookmarks: tuple[int, ...] = ()
     error: str | None = None
@@ -66,6 +66,7 @@ class PageQuestion:
     answer: cfx.Explanation | None = None
     view: View | None = None  # the answer with a surrogate, for curves
     payload: Payload | None = None  # the answer in JSON's own types
+    menu: cfx.Menu | None = None  # computed when a visitor asks for it
     scored: cfx.Evaluations = field(default_factory=cfx.Evaluations)
     is_stopped: bool = False
     started: float | None = None
@@ -108,7 +109,7 @@ class PageQuestion:
         if self.started is not None:
             self.seconds = time.monotonic() - self.started
         shown = (step.n_evaluations, step.potential, step.output, step.reached, step.cost)
-        self.steps.append([json_value(value) for value in shown])
+        self.steps.append([json_value(value) for value in (*shown, step.bound)])
         if self.is_stopped:
             raise StopIteration
 
@@ -228,6 +229,20 @@ class QuestionQueue:
         if question.state == "waiting":
             question.error = "Stopped before it began."
             question.state = "failed"
+
+    def find_menu(self, question: PageQuestion) -> cfx.Menu:
+        """Return which sets of features can reach the target of a question, computed once."""
+        if question.menu is None:
+            form = question.form
+            target = parse_target(form.target)
+            question.menu = cfx.menu(
+                self.site.model,
+                question.query.cells,
+                question.space,
+                target,
+                tolerance=form.tolerance,
+            )
+        return question.menu
 
     def remove(self, number: int) -> None:
         """Stop a question and remove it."""

@@ -9,10 +9,9 @@ import bayescfx as cfx
 from bayescfx.arrays import Array, Mask
 from bayescfx.models.model import as_model
 from bayescfx.models.readers import TreeEnsemble, read_model
-from bayescfx.search.exact.intervals import find_valid_ranges
+from bayescfx.search.exact.intervals import ScoredRow, find_valid_codes
 from bayescfx.search.exact.leaves import make_leaf_table
-from bayescfx.search.exact.problem import BoxProblem
-from tests.search.exact.certificate_problems import SLACK, SmallProblem, make_problem
+from tests.search.exact.certificate_problems import SmallProblem, make_problem
 
 
 def is_valid(problem: SmallProblem, row: Array, j: int, codes: Array) -> Mask:
@@ -25,12 +24,11 @@ def is_valid(problem: SmallProblem, row: Array, j: int, codes: Array) -> Mask:
 @pytest.mark.parametrize("seed", range(9))
 def test_ranges_equal_brute_force(seed: int) -> None:
     small = make_problem(seed)
-    problem = BoxProblem(small.table, small.region, small.accepted, SLACK)
     hits = np.flatnonzero(np.isfinite(small.costs))
     rng = np.random.default_rng(seed)
     for at in rng.permutation(hits)[:4]:
         row = small.rows[at]
-        found = find_valid_ranges(problem, row)
+        found = find_valid_codes(ScoredRow(small.table, small.region, small.accepted, row))
         changed = np.flatnonzero(small.region.changes(row[None])[0])
         assert [each.feature for each in found] == changed.tolist()
         for each in found:
@@ -69,7 +67,7 @@ def test_continuous_range_ends_at_thresholds_and_linear_rules(has_rule: bool) ->
     row[0] = 1.0
     accepted = ((model.scores(region.rows(row[None]))[0] - 0.2, np.inf),)
     table = make_leaf_table(form, region)
-    (found,) = find_valid_ranges(BoxProblem(table, region, accepted, SLACK), row)
+    (found,) = find_valid_codes(ScoredRow(table, region, accepted, row))
     ends = np.array([found.low, found.high, np.nextafter(found.low, -9.0)])
     ends = np.append(ends, np.nextafter(found.high, 9.0))
     X = np.repeat(row[None], 4, axis=0)

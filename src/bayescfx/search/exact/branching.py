@@ -7,7 +7,7 @@ target. Otherwise it is split in two. Boxes with the lowest cost come first, man
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -40,6 +40,7 @@ class BranchTuning:
     far_side: float = 0.1  # weight of a cut whose far side costs nothing
     least_room: float = 1e-12  # numerical: avoids a division by 0
     same_cost: float = 1e-9  # share of the cost by which a row must be nearer
+    report_work: float = 1.5e6  # work between two reports of the bound; about a tenth of a second
 
 
 TUNING = BranchTuning()
@@ -165,12 +166,22 @@ class Work:
         reaches the target.
     done : float
         The number of summands bounded so far.
+    on_bound : callable or None
+        Receives the cost below which there is no answer, now and then.
     """
 
     most: float = np.inf
     deadline: Deadline = NEVER
     only_if_near: bool = False
     done: float = 0.0
+    on_bound: Callable[[float], object] | None = None
+    _reported: float = 0.0
+
+    def report(self, pool: Pool, limit: float) -> None:
+        """Pass on the bound that the open boxes and the limit give, if it is time for it."""
+        if self.on_bound is not None and self.done >= self._reported + TUNING.report_work:
+            self._reported = self.done
+            self.on_bound(min(float(pool.costs.min(initial=np.inf)), limit))
 
     @property
     def is_over(self) -> bool:
@@ -292,7 +303,7 @@ class Branching:
         corner = corner[is_open]
         self._narrow(boxes, corner)
         low, high = problem.bounds(boxes.mask)
-        is_open = np.isfinite(low).all(axis=1)
+        is_open = np.asarray(np.isfinite(low).all(axis=1))
         with np.errstate(invalid="ignore"):
             is_open &= problem.is_possible(*problem.scores(low, high))
         boxes = boxes.take(is_open)
@@ -467,6 +478,7 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
             return Bound(0.0, is_complete=False, is_stuck=False)
     pool = Pool(branching.start())
     while len(pool) and not branching.work.is_over:
+        branching.work.report(pool, min(branching.stuck_cost, branching.limit))
         batch = pool.pop(TUNING.batch)
         batch = batch.take(batch.cost < branching.limit)
         batch = yield from _ask_candidates(branching, batch)

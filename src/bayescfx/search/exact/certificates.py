@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array
 from bayescfx.data.tables import Layout, cells_of, dtype_to_plain
 from bayescfx.data.values import Plain, to_plain
 from bayescfx.potentials import Intervals
@@ -196,7 +196,6 @@ class _Recorder(Branching):
 
     def record(self) -> list[Plain]:
         """Return splits and reasons in depth-first order."""
-        problem = self.problem
         root = _Node()
         start = self.whole()
         self._tighten(start)

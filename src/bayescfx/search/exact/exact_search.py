@@ -13,6 +13,7 @@ from bayescfx.deadline import Deadline, time_limit
 from bayescfx.errors import ModelError
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.search.exact.branching import Work
+from bayescfx.search.exact.further import find_further
 from bayescfx.search.exact.prover import Proof, prove
 from bayescfx.search.finish import finish
 from bayescfx.search.question import Question, Rounds
@@ -55,7 +56,8 @@ class Exact:
 def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array, Array, None]:
     """Prove that the best known answer is the nearest, or find nearer ones.
 
-    Sets ``question.proof``. A short proof is for questions that have an answer near the query.
+    Sets ``question.proof`` and, if several answers are wanted, ``question.proven_rows``. A short
+    proof is for questions that have an answer near the query.
     """
     assert question.prover is not None  # else nothing is proven
     if question.region.cost.weight == 0.0 and question.reached:
@@ -68,10 +70,14 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     if question.reached:
         cost = float(effort(question.region, question.X[[question.best]])[0])
     end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
-    work = Work(question.proof_work, end)
+    work = Work(question.proof_work, end, on_bound=question.on_bound)
     if is_short:
         work = Work(min(question.proof_work, SHORT_WORK), end, only_if_near=True)
     question.proof = yield from prove(question, question.prover, scored, cost, work)
+    if question.proof.conclusion == "optimal" and question.n > 1:
+        end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
+        work = Work(question.proof_work, end)
+        yield from find_further(question, question.prover, work)
     if question.proof.conclusion == "bounded" and question.reached:
         # The proof was cut short: its best answer may have changes that are not needed.
         yield from finish(question, question.left // 2, batch=_FINISHED_AT_ONCE)

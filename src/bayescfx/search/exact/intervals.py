@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.models.readers import TreeEnsemble
+from bayescfx.potentials import Intervals
+from bayescfx.search.exact.cells import FeatureCells, Listing, local_cells
 from bayescfx.search.exact.certificate_space import AllowedCodes
-from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.leaves import LeafTable, Words
+from bayescfx.search.exact.problem import extremes, features_of_rules
 from bayescfx.space.region import Region
 
 
 @dataclass(frozen=True, eq=False)
-class ValidRange:
+class ValidCodes:
     """The codes of one feature for which a row reaches the target, its other cells unchanged.
 
     Parameters
@@ -37,45 +42,127 @@ class ValidRange:
     is_exact: bool = True
 
 
-def find_valid_ranges(problem: BoxProblem, row: Array) -> list[ValidRange]:
-    """Return the valid range of each changed feature of a row that reaches the target.
+@dataclass(frozen=True, eq=False)
+class ScoredRow:
+    """A row that reaches the target, among the leaves of a tree ensemble.
 
     Parameters
     ----------
-    problem : BoxProblem
-        The question, without a limit on the cost.
+    table : LeafTable
+        The model.
+    region : Region
+        The rows that are allowed.
+    accepted : Intervals
+        Scores that reach the target for certain: rounding can't change it.
     row : array of shape (d,)
-        The codes of the row. It is allowed and reaches the target.
+        The codes of the row.
     """
-    region = problem.region
-    places = {int(j): k for k, j in enumerate(problem.features)}
-    own = np.array([_cell_of(problem, k, row[j]) for j, k in places.items()], dtype=np.intp)
+
+    table: LeafTable
+    region: Region
+    accepted: Intervals
+    row: Array
+
+    @cached_property
+    def leaves(self) -> Words:
+        """The leaves ``(features, words)`` that agree with each tested feature of the row."""
+        table = self.table
+        numbers = table.form.inputs.compute(self.region.rows(self.row[None]))[0]
+        found = np.empty((len(table.cells), len(table.full)), dtype=np.uint64)
+        for i, cells in enumerate(table.cells):
+            code = self.row[cells.feature]
+            if np.isnan(code):
+                found[i] = table.missing[i]
+                continue
+            at = cell_of(cells, code, numbers)
+            found[i] = table.upper[i][at] & table.lower[i][at]
+        return found
+
+    def reaches(self, place: int, cell: Indices) -> Mask:
+        """Return which cells ``(c,)`` of a tested feature reach the target in this row.
+
+        The feature is given by its place in the table. The same leaves as those of the row, which
+        the model has scored, reach it in any case.
+        """
+        table = self.table
+        others = np.delete(self.leaves, place, axis=0)
+        rest = np.bitwise_and.reduce(others, axis=0, initial=np.uint64(2**64 - 1)) & table.full
+        words = np.flatnonzero(rest)
+        own = table.upper[place][cell][:, words] & table.lower[place][cell][:, words]
+        mask = np.vstack([own, self.leaves[place, words]]) & rest[words]
+        values = table.values[words].ravel()
+        summands, _ = extremes(mask, values)
+        n_words_of_tree = np.diff(table.tree_start, append=len(table.full))
+        tree_of_word = np.repeat(np.arange(len(table.tree_start)), n_words_of_tree)[words]
+        trees, start = np.unique(tree_of_word, return_index=True)
+        summands = np.minimum.reduceat(summands, start, axis=1)
+        scores = score_of_summands(table.form, summands, table.group[trees])
+        reached = (summands[:-1] == summands[-1]).all(axis=1)
+        for low, high in self.accepted:
+            reached |= (scores[:-1] >= low) & (scores[:-1] <= high)
+        return np.asarray(reached)
+
+
+def cell_of(cells: FeatureCells, code: float, numbers: Array) -> int:
+    """Return the cell of a code, given the numbers ``(m,)`` that the model computes."""
+    if isinstance(cells, Listing):
+        return int(np.searchsorted(cells.codes, code))
+    number = code if cells.input is None else numbers[cells.input]
+    return int(np.searchsorted(cells.cuts, number, side="left"))
+
+
+def score_of_summands(form: TreeEnsemble, summands: Array, group: Indices) -> Array:
+    """Return the scores ``(n,)`` of summands ``(n, t)``, which belong to the sums `group`."""
+    n_sums = len(form.base)
+    sums = np.stack([summands[:, group == g].sum(axis=1) for g in range(n_sums)])
+    sums += np.asarray(form.base, dtype=np.float64)[:, None]
+    if n_sums == 1:
+        return np.asarray(sums[0])
+    others = np.arange(n_sums) != form.chosen
+    return np.asarray(sums[form.chosen] - np.logaddexp.reduce(sums[others]))
+
+
+def find_valid_codes(scored: ScoredRow) -> list[ValidCodes]:
+    """Return the valid codes of each changed feature of a row, in the order of the features."""
+    region = scored.region
+    cells = _changed_cells(scored)
     found = []
-    for j in np.flatnonzero(region.changes(row[None])[0]).tolist():
-        if j not in places:  # neither the model nor a rule reads it
-            found.append(_whole_range(region, j, row))
-        elif problem.is_line[places[j]]:
-            found.append(_range_on_line(problem, own, places[j], row))
-        else:
-            found.append(_listed_codes(problem, own, places[j], row))
+    for j in np.flatnonzero(region.changes(scored.row[None])[0]).tolist():
+        find = _range_on_line if region.sliding[j] else _listed_codes
+        found.append(find(scored, j, cells.get(j)))
     return found
 
 
-def _cell_of(problem: BoxProblem, k: int, code: float) -> int:
-    """Return the cell of a code among those of feature `k` of the problem."""
-    cells = slice(problem.offset[k], problem.offset[k] + problem.sizes[k])
-    is_inside = (problem.lowest[cells] <= code) & (code <= problem.highest[cells])
-    return int(np.flatnonzero(is_inside)[0])
+@dataclass(frozen=True, eq=False)
+class _ReachedCells:
+    """The cells of a tested feature, in the order of their codes; arrays of shape (c,)."""
+
+    code: Array
+    lowest: Array
+    highest: Array
+    is_reached: Mask
 
 
-def _reaches(problem: BoxProblem, own: Indices, k: int) -> Mask:
-    """Return which cells of feature `k` reach the target beside the cells `own` of the others."""
-    corner = np.repeat(own[None], problem.sizes[k], axis=0)
-    corner[:, k] = np.arange(problem.sizes[k])
-    score = problem.corner_scores(corner)
-    reached = problem.is_possible(score, score)
-    reached[own[k]] = True  # the model has scored the row itself
-    return reached
+def _changed_cells(scored: ScoredRow) -> dict[int, _ReachedCells]:
+    """Return the cells of the changed features that the model tests, by feature."""
+    table = scored.table
+    region = scored.region
+    is_changed = region.changes(scored.row[None])[0]
+    places = [i for i, cells in enumerate(table.cells) if is_changed[cells.feature]]
+    ruled = features_of_rules(region)
+    tested = [table.cells[i] for i in places]
+    found = {}
+    for i, cells in zip(
+        places, local_cells(table.form, region, tested, np.inf, ruled), strict=True
+    ):
+        order = np.argsort(cells.lowest, kind="stable")  # codes may fall from cell to cell
+        found[cells.feature] = _ReachedCells(
+            code=cells.code[order],
+            lowest=cells.lowest[order],
+            highest=cells.highest[order],
+            is_reached=scored.reaches(i, cells.cell[order]),
+        )
+    return found
 
 
 def _is_allowed(region: Region, row: Array, j: int, codes: Array) -> Mask:
@@ -85,49 +172,50 @@ def _is_allowed(region: Region, row: Array, j: int, codes: Array) -> Mask:
     return region.contains(region.complete(X))
 
 
-def _whole_range(region: Region, j: int, row: Array) -> ValidRange:
-    """Return all allowed codes of a feature."""
-    if region.sliding[j]:
-        return ValidRange(j, float(region.low[j]), float(region.high[j]))
-    return ValidRange(j, float(row[j]), float(row[j]), region.axes[j].choices)
-
-
-def _listed_codes(problem: BoxProblem, own: Indices, k: int, row: Array) -> ValidRange:
+def _listed_codes(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> ValidCodes:
     """Return the valid codes of a feature with levels or on a circle."""
-    j = int(problem.features[k])
-    cells = slice(problem.offset[k], problem.offset[k] + problem.sizes[k])
-    codes = problem.code[cells][_reaches(problem, own, k)]
-    codes = codes[_is_allowed(problem.region, row, j, codes)]
-    return ValidRange(j, float(row[j]), float(row[j]), np.sort(codes))
+    region = scored.region
+    row = scored.row
+    own = float(row[j])
+    codes = row[[j]]
+    choices = region.axes[j].choices
+    if cells is not None:
+        codes = cells.code[cells.is_reached]
+    elif choices is not None:  # the model does not test it
+        codes = choices
+    codes = np.union1d(codes[_is_allowed(region, row, j, codes)], row[[j]])
+    return ValidCodes(j, own, own, codes)
 
 
-def _range_on_line(problem: BoxProblem, own: Indices, k: int, row: Array) -> ValidRange:
+def _range_on_line(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> ValidCodes:
     """Return the valid range of a feature on a line."""
-    region = problem.region
-    j = int(problem.features[k])
-    cells = slice(problem.offset[k], problem.offset[k] + problem.sizes[k])
-    # In the order of the codes, which may fall from cell to cell.
-    order = np.argsort(problem.lowest[cells], kind="stable")
-    lowest = problem.lowest[cells][order]
-    highest = problem.highest[cells][order]
-    reached = _reaches(problem, own, k)[order]
-    place = int(np.flatnonzero(order == own[k])[0])
-    least, most = _linear_ends(region, row, j)
+    region = scored.region
+    row = scored.row
+    own = float(row[j])
     allowed = allowed_codes(region, j)
-    first = place
-    while first > 0 and reached[first - 1]:
-        first -= 1
-    last = place
-    while last < len(order) - 1 and reached[last + 1]:
-        last += 1
-    low = min(allowed.first_from(max(float(lowest[first]), least)), float(row[j]))
-    high = max(allowed.last_up_to(min(float(highest[last]), most)), float(row[j]))
+    lowest, highest = allowed.ends
+    borders = np.empty(0)
+    if cells is not None:
+        borders = np.concatenate([cells.lowest, cells.highest])
+        lowest, highest = _reached_run(cells, own)
+    least, most = _linear_ends(region, row, j)
+    low = min(allowed.first_from(max(lowest, least)), own)
+    high = max(allowed.last_up_to(min(highest, most)), own)
     if not region.rules:
-        return ValidRange(j, low, high)
+        return ValidCodes(j, low, high)
     if allowed.codes is not None:
         return _checked_codes(region, row, j, allowed.codes, (low, high))
-    points = np.unique(np.concatenate([[low, high], lowest, highest, [row[j], region.query[j]]]))
+    points = np.unique(np.concatenate([[low, high], borders, [own, region.query[j]]]))
     return _checked_codes(region, row, j, points, (low, high), is_exact=not region.curved)
+
+
+def _reached_run(cells: _ReachedCells, code: float) -> tuple[float, float]:
+    """Return the lowest and highest code of the run of cells around a code that reach."""
+    own = int(np.flatnonzero((cells.lowest <= code) & (code <= cells.highest))[0])
+    misses = np.flatnonzero(~cells.is_reached)
+    first = misses[misses < own].max(initial=-1) + 1
+    last = misses[misses > own].min(initial=len(cells.code)) - 1
+    return float(cells.lowest[first]), float(cells.highest[last])
 
 
 def _checked_codes(
@@ -138,7 +226,7 @@ def _checked_codes(
     ends: tuple[float, float],
     *,
     is_exact: bool = True,
-) -> ValidRange:
+) -> ValidCodes:
     """Return the range around a row's code in which all points ``(n,)`` keep the rules."""
     low, high = ends
     points = points[(points >= low) & (points <= high)]
@@ -152,7 +240,7 @@ def _checked_codes(
         low = float(kept[(kept > below[-1]) & (kept <= row[j])].min(initial=row[j]))
     if len(above):
         high = float(kept[(kept < above[0]) & (kept >= row[j])].max(initial=row[j]))
-    return ValidRange(j, low, high, is_exact=is_exact)
+    return ValidCodes(j, low, high, is_exact=is_exact)
 
 
 def _linear_ends(region: Region, row: Array, j: int) -> tuple[float, float]:

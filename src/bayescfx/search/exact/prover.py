@@ -66,6 +66,25 @@ class Proof:
     reason: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class ScoredCodes:
+    """A row that reaches the target.
+
+    Parameters
+    ----------
+    row : array of shape (d,)
+        Its codes.
+    output : float
+        The model's output.
+    cost : float
+        Its cost.
+    """
+
+    row: Array
+    output: float
+    cost: float
+
+
 class Provable(Protocol):
     """What a proof needs of a question."""
 
@@ -177,6 +196,19 @@ def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals
         end = invert_link(link, float(ends[1] + slack[1]))
         found.append((start, end))
     return tuple(found)
+
+
+def sure_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals:
+    """Return the scores of a form whose outputs are accepted whatever the rounding."""
+    margin = ROUNDING
+    if isinstance(form, TreeEnsemble):
+        margin *= float(np.abs(np.nan_to_num(form.value)).sum())
+    narrow = []
+    for low, high in accepted:
+        slack = _SAFETY * (rounding + np.finfo(np.float64).eps * np.abs(np.array([low, high])))
+        narrow.append((low + float(slack[0]), high - float(slack[1])))
+    found = raw_intervals(form, tuple(narrow), 0.0)
+    return tuple((low + margin, high - margin) for low, high in found)
 
 
 def prove(

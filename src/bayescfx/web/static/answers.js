@@ -5,6 +5,7 @@ import { badge, proofBadge } from "./badge.js";
 import { comparePanel, isCompared } from "./compare.js";
 import { fill, h, icon, set, uid } from "./dom.js";
 import { clip } from "./format.js";
+import { menuFold } from "./menu.js";
 import { cards, facts, notes, searchFold, tools } from "./parts.js";
 import { progressPanel } from "./progress.js";
 import { ask } from "./run.js";
@@ -144,6 +145,7 @@ function answerScreen(question) {
       isBound ? [h("h3", null, "Binding constraints"), bindingList(answer)] : null,
     ),
     cards(question),
+    menuFold(question),
     searchFold(question),
   ];
 }

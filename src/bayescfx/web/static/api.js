@@ -3,8 +3,8 @@
 
 /**
  * @import {
- *   Cells, Curve, DataPage, DataRow, Prediction, Progress, Question, QuestionRequest, Site, Space,
- *   TargetMeaning,
+ *   Cells, Curve, DataPage, DataRow, Menu, Prediction, Progress, Question, QuestionRequest, Site,
+ *   Space, TargetMeaning,
  * } from "./types.js"
  */
 
@@ -147,6 +147,9 @@ export const getQuestions = () => call("GET", "/api/questions");
 
 /** @type {(id: number) => Promise<Question>} */
 export const getQuestion = (id) => call("GET", `/api/questions/${id}`);
+
+/** @type {(id: number) => Promise<Menu>} */
+export const getMenu = (id) => call("GET", `/api/questions/${id}/menu`);
 
 /** @type {(id: number) => Promise<Question>} */
 export const stopQuestion = (id) => call("POST", `/api/questions/${id}/stop`);

@@ -32,7 +32,7 @@ export function badge(status) {
 
 /**
  * Return the badge of a proof: "proven optimal", "proven within 3 %" or "proven"; null without one.
- * @param {Answer} answer
+ * @param {{proof: string | null, status: string}} answer
  */
 export function proofBadge({ proof, status }) {
   if (!proof) return null;

@@ -188,7 +188,7 @@ function pathOf(question) {
   const steps = question.steps ?? [];
   const first = question.answer?.output ?? (isStale() ? null : state.row.output);
   if (first === null || (steps.length && steps[0][0] <= 1)) return steps;
-  return [[1, 0, first, false, 0], ...steps];
+  return [[1, 0, first, false, 0, null], ...steps];
 }
 
 /**

@@ -1,6 +1,6 @@
 // @ts-check
 // The parts of an answer's screen: facts, notes, cards of counterfactuals, course of the search.
-import { badge } from "./badge.js";
+import { badge, proofBadge } from "./badge.js";
 import { changeTable } from "./changes.js";
 import { chartBox, searchChart } from "./charts.js";
 import { toggleCompare } from "./compare.js";
@@ -97,13 +97,16 @@ function answerCard(question, k) {
     h(
       "header",
       { class: "row spread" },
-      h("h3", { id }, `Answer ${k + 1} `, badge(status)),
+      h("h3", { id }, `Answer ${k + 1} `, badge(status), " ", proofBadge({ ...found, status })),
       h("p", { class: "big", "data-test": "answer-output" }, output),
     ),
     sentence(found),
     found.changes.length
       ? changeTable(found, question.answer.output)
       : h("p", { class: "soft" }, "Nothing changes."),
+    found.valid_text
+      ? h("p", { dir: "auto", "data-test": "valid-ranges" }, clip(found.valid_text, 1500))
+      : null,
     cardFacts(found),
     cardButtons(question.id, found, k),
   );

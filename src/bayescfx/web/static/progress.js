@@ -84,12 +84,23 @@ const queueFact = ({ place }) =>
   fact("place in the queue", place > 0 ? `${count(place, "question")} before this one` : "next");
 
 /**
+ * Return how far a proof is.
+ * @param {number | null} cost  of the best answer, null without one
+ * @param {number} bound  no answer costs less
+ */
+export function provingText(cost, bound) {
+  const known = `bound ${number(bound, 3)}`;
+  if (cost === null || bound <= 0) return known;
+  return `${known}, gap ${Math.ceil(100 * (cost / bound - 1))} %`;
+}
+
+/**
  * @param {Question} question
  * @returns {Child}
  */
 function runFacts({ steps, spent, request, reachable, seconds: time }) {
   const last = steps?.at(-1);
-  const [, , output = null, isReached = false, cost = null] = last ?? [];
+  const [, , output = null, isReached = false, cost = null, bound = null] = last ?? [];
   const { unit } = state.site.output;
   const miss = gap(output, state.target.wanted);
   const distance = miss === null ? "…" : num(miss, { test: "gap" });
@@ -97,6 +108,7 @@ function runFacts({ steps, spent, request, reachable, seconds: time }) {
     fact("best so far", last ? num(output, { unit, test: "best-so-far" }) : "…"),
     fact("gap to the target", isReached ? "reached" : distance),
     isReached ? fact("cost", num(cost, { digits: 3 })) : null,
+    bound === null ? null : fact("proving", provingText(isReached ? cost : null, bound)),
     fact("rows scored", request.budget === null ? `${spent}` : `${spent} of ${request.budget}`),
     fact("time", seconds(time)),
     reachable ? fact("outputs seen", `${number(reachable[0])} … ${number(reachable[1])}`) : null,

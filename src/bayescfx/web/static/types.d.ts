@@ -141,8 +141,17 @@ export interface Counterfactual {
   plausibility: number | null;
   n_changes: number;
   cost: number;
+  proof: string | null;
   sentence: string;
   changes: Change[];
+  /** Where the answer stays valid, in words; empty if it is not known. */
+  valid_text: string;
+}
+
+/** Which sets of features can reach a target: features, cost, changes; and what is left to say. */
+export interface Menu {
+  lines: [string, string, string][];
+  notes: string[];
 }
 
 /** A binding constraint; `relax` is the visitor's space without it. */
@@ -172,8 +181,11 @@ export interface Answer {
   counterfactuals: Counterfactual[];
 }
 
-/** A step of a search: rows scored, potential, best output, whether it is reached, its cost. */
-export type Step = [number, number, number, boolean, number];
+/**
+ * A step of a search: rows scored, potential, best output, whether it is reached, its cost, and
+ * while a proof runs the cost below which there is no answer.
+ */
+export type Step = [number, number, number, boolean, number, number | null];
 
 /** A question as it is sent to the server. */
 export interface QuestionRequest extends Settings {

@@ -3,6 +3,7 @@
 import { badge, proofBadge } from "./badge.js";
 import { h, icon, s } from "./dom.js";
 import { clip, num, number } from "./format.js";
+import { menuFold } from "./menu.js";
 import { cards, facts, notes, searchFold, tools } from "./parts.js";
 import { ask } from "./run.js";
 import { setSettings, setSpace, state } from "./state.js";
@@ -63,6 +64,7 @@ export function unreachableScreen(question) {
     ),
     h("h2", { class: "between" }, "Nearest answers"),
     cards(question),
+    menuFold(question),
     searchFold(question),
   ];
 }

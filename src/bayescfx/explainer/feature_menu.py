@@ -1,0 +1,168 @@
+"""The menu of a question: every small set of features, searched exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.checks import check, check_whole
+from bayescfx.data.schema import by_feature
+from bayescfx.data.tables import rows_of
+from bayescfx.errors import ModelError, SpaceError
+from bayescfx.explainer.call_settings import PROOF_WORK
+from bayescfx.models.model import Model, as_model
+from bayescfx.models.readers import TreeEnsemble
+from bayescfx.potentials import Intervals, contains
+from bayescfx.potentials.targets import as_target
+from bayescfx.result.menu import Menu, MenuItem
+from bayescfx.search.exact.branching import Work
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.menus import MenuEntry, make_menu
+from bayescfx.search.exact.prover import Prover, raw_intervals
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
+
+#: The largest sets of a menu by default, and at most.
+SIZE = 2
+_LARGEST_SIZE = 4
+
+
+def menu(
+    model: Any,
+    query: object,
+    space: Space,
+    target: object,
+    *,
+    size: int = SIZE,
+    tolerance: float = 0.05,
+) -> Menu:
+    """Return which small sets of features can reach a target, for a tree ensemble.
+
+    Each set is searched exactly, all other features as in the query: the lowest cost, or a proof
+    that the set can't reach the target. The work is limited, about as that of a proof.
+
+    Parameters
+    ----------
+    model : object
+        A fitted tree ensemble, also in a pipeline.
+    query : Series, one-row DataFrame, dict or array of shape (columns,)
+        The row to start from.
+    space : Space
+        The features and what may change.
+    target : Target, float or potential
+        The wanted prediction.
+    size : int, default 2
+        The largest number of features of a set, 1 to 4.
+    tolerance : float, default 0.05
+        The share of the wanted change that may be missed and still count as reached.
+
+    Returns
+    -------
+    Menu
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read, or is not a tree ensemble.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> X = pd.DataFrame({"a": [0, 1, 2, 3] * 2, "b": [0] * 4 + [1] * 4})
+    >>> model = DecisionTreeRegressor(random_state=0).fit(X, X.a + 4 * (X.b & (X.a > 1)))
+    >>> found = menu(model, X.iloc[0], Space.from_data(X), ">= 3")
+    >>> [(item.name, item.status) for item in found]
+    [('a alone', 'reaches'), ('b alone', 'cannot'), ('a and b', 'reaches')]
+    """
+    check(isinstance(space, Space), "space", "a Space", space, SpaceError)
+    checked = as_model(model, space.schema)
+    return menu_of_query(checked, Prover(checked), space.around(query), target, size, tolerance)
+
+
+def menu_of_query(
+    model: Model, prover: Prover, region: Region, target: object, size: int, tolerance: float
+) -> Menu:
+    """Return the menu of a query; see :func:`menu`."""
+    check_whole("size", size, 1)
+    check(size <= _LARGEST_SIZE, "size", f"at most {_LARGEST_SIZE}", size)
+    query = region.query[None]
+    y = model.scores(region.rows(query))
+    accepted = as_target(target, y.tolist()).acceptance(float(y[0]), tolerance)
+    try:
+        prover.form(region, query, y)
+        return find_menu(model, prover, region, accepted, size, Work(PROOF_WORK))
+    except NoProof as error:
+        raise ModelError(
+            f"`model` must be a tree ensemble that can be read; {error}. Use explain, which "
+            "searches any model."
+        ) from None
+
+
+def find_menu(
+    model: Model, prover: Prover, region: Region, accepted: Intervals, size: int, work: Work
+) -> Menu:
+    """Return the menu of a region; raise `NoProof` if the model is not a tree ensemble.
+
+    Parameters
+    ----------
+    model : Model
+        The model, which scores each row that is returned.
+    prover : Prover
+        The model as it was read.
+    region : Region
+        The rows that are allowed.
+    accepted : Intervals
+        The outputs that reach the target.
+    size : int
+        The largest number of features of a set.
+    work : Work
+        What limits the work.
+    """
+    reading = prover.reading(region)
+    form = reading.form
+    if not isinstance(form, TreeEnsemble):
+        raise NoProof(reading.reason or "it is linear")
+
+    def reaches(X: Array) -> Mask:
+        """Return which rows of codes ``(n, d)`` reach the target, by the model itself."""
+        return contains(accepted, model.scores(region.rows(X)))
+
+    entries = make_menu(
+        prover.table(region, form),
+        region,
+        raw_intervals(form, accepted, reading.rounding),
+        work=work,
+        sizes=range(1, size + 1),
+        reaches=reaches,
+    )
+    return Menu(tuple(_as_items(model, region, entries)))
+
+
+def _as_items(model: Model, region: Region, entries: list[MenuEntry]) -> list[MenuItem]:
+    """Return entries in the user's values."""
+    X = np.array([region.query if entry.row is None else entry.row for entry in entries])
+    X = X.reshape(len(entries), len(region.query))
+    rows = region.rows(np.vstack([region.query, X]))
+    cells = by_feature(region.schema, rows_of(rows))
+    outputs = model.scores(rows)[1:]
+    changed = region.changes(X)
+    found = []
+    for i, entry in enumerate(entries):
+        names = [region.names[j] for j in np.flatnonzero(changed[i]).tolist()]
+        has_row = entry.row is not None
+        found.append(
+            MenuItem(
+                features=tuple(region.names[j] for j in entry.features),
+                status=entry.status,
+                cost=entry.cost,
+                is_proven=entry.is_proven,
+                changes={name: (cells[0][name], cells[i + 1][name]) for name in names}
+                if has_row
+                else None,
+                output=float(outputs[i]) if has_row else None,
+            )
+        )
+    return found

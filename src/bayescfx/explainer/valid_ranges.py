@@ -1,0 +1,81 @@
+"""Valid ranges of the answers to a question, for tree ensembles that were read for a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.data.values import as_python
+from bayescfx.models.readers import TreeEnsemble
+from bayescfx.result.valid_range import ValidRange, listed_text, range_text
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.intervals import ScoredRow, ValidCodes, find_valid_codes
+from bayescfx.search.exact.prover import Prover, sure_intervals
+from bayescfx.search.question import Question
+from bayescfx.space.region import Region
+
+Ranges = dict[Hashable, ValidRange]
+
+
+def valid_ranges(question: Question, prover: Prover, X: Array, y: Array) -> list[Ranges | None]:
+    """Return the valid ranges of answers; None for rows of which they are not known.
+
+    Parameters
+    ----------
+    question : Question
+        The question, after its proof, complete or not.
+    prover : Prover
+        The model as it was read.
+    X : array of shape (n, d)
+        The codes of the answers.
+    y : array of shape (n,)
+        Their outputs.
+    """
+    region = question.region
+    try:
+        form = prover.reading(region).form
+        if question.proof.conclusion is None:  # without a proof, nothing was compared yet
+            form = prover.form(region, X, y)
+        if not isinstance(form, TreeEnsemble):
+            raise NoProof("the model is linear")
+        table = prover.table(region, form)
+    except NoProof:
+        return [None] * len(X)
+    accepted = sure_intervals(form, question.acceptance, prover.reading(region).rounding)
+    found: list[Ranges | None] = []
+    for row, is_reached in zip(X, question.accepted(y).tolist(), strict=True):
+        codes = find_valid_codes(ScoredRow(table, region, accepted, row)) if is_reached else []
+        ranges = {region.names[each.feature]: _as_range(region, each) for each in codes}
+        found.append(ranges or None)
+    return found
+
+
+def _as_range(region: Region, valid: ValidCodes) -> ValidRange:
+    """Return valid codes in the user's values."""
+    j = valid.feature
+    feature = region.axes[j].feature
+    if valid.codes is not None:
+        choices = region.axes[j].choices
+        allowed = valid.codes if choices is None else choices
+        text = listed_text(feature, valid.codes.tolist(), allowed.tolist())
+        return ValidRange(values=tuple(_values(region, j, valid.codes)), text=text)
+    lowest, highest, _ = region.axes[j].allowed
+    is_lowest = bool(valid.low <= lowest)
+    is_highest = bool(valid.high >= highest)
+    low, high = _values(region, j, np.array([valid.low, valid.high]))
+    text = range_text(feature, (valid.low, valid.high), is_lowest=is_lowest, is_highest=is_highest)
+    return ValidRange(low, high, (), is_lowest, is_highest, text)
+
+
+def _values(region: Region, j: int, codes: Array) -> list[Any]:
+    """Return the user's values of codes ``(n,)`` of one feature."""
+    name = region.names[j]
+    schema = region.schema
+    feature = region.axes[j].feature
+    dtype = feature.dtype
+    if name in schema.places:
+        dtype = schema.columns[schema.places[name]].dtype
+    return [as_python(value) for value in feature.decode(codes, dtype)]

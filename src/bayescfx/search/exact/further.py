@@ -1,0 +1,138 @@
+"""Further answers: the exact best of other sets of features, the cheapest first.
+
+Each further answer is the cheapest row that reaches the target and does not change all features of
+an earlier one. A row that is much the same as an earlier answer (`search.finish.different`) is
+left out, and with it all rows that change its features: they cost more and change more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.models.readers import TreeEnsemble
+from bayescfx.search.exact.branching import TUNING as BRANCHING
+from bayescfx.search.exact.branching import Boxes, Branching, Work, find_nearest
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.prover import Prover, ScoredCodes, raw_intervals
+from bayescfx.search.finish import different
+from bayescfx.search.question import Question
+from bayescfx.space.effort import effort
+
+#: Sets of features that are searched for each answer that is wanted; set by judgement, 2026-11-18.
+SETS_PER_ANSWER = 4
+
+
+@dataclass(eq=False)
+class OtherBranching(Branching):
+    """Branch and bound over rows that do not change all features of given sets.
+
+    Parameters
+    ----------
+    avoided : list of arrays of int
+        The sets, by the places of their features in the problem.
+    """
+
+    avoided: list[Indices] = field(default_factory=list)
+
+    def _pin(self, boxes: Boxes) -> Mask:
+        """Close boxes in which all features of an avoided set have moved."""
+        is_open = super()._pin(boxes)
+        home = self.problem.home
+        is_moved = (boxes.low > home) | (boxes.high < home)
+        for places in self.avoided:
+            is_open &= ~is_moved[:, places].all(axis=1)
+        return is_open
+
+
+def find_further(question: Question, prover: Prover, work: Work) -> Generator[Array, Array, None]:
+    """Add up to ``n - 1`` further answers, each proven, to ``question.proven_rows``.
+
+    Yields codes ``(k, d)`` to be evaluated and receives their outputs ``(k,)``.
+
+    Parameters
+    ----------
+    question : Question
+        A question whose best row is proven optimal.
+    prover : Prover
+        The model.
+    work : Work
+        What limits the search for all further answers together.
+    """
+    best = question.best
+    answers = question.proven_rows
+    answers[:] = [_scored(question, question.X[best], question.y[best])]
+    try:
+        problem = _whole_problem(question, prover)
+    except NoProof:  # a linear model
+        return
+    avoided = [answers[0].row]
+    for _ in range(SETS_PER_ANSWER * question.n):
+        if len(answers) == question.n:
+            break
+        found = yield from _next_best(question, problem, avoided, work)
+        if found is None:
+            break
+        avoided.append(found.row)
+        earlier = np.array([answer.row for answer in answers])
+        if different(question.region, found.row[None], earlier).all():
+            answers.append(found)
+
+
+def _scored(question: Question, row: Array, output: float) -> ScoredCodes:
+    """Return a row that the model has scored."""
+    return ScoredCodes(row, float(output), float(effort(question.region, row[None])[0]))
+
+
+def _whole_problem(question: Question, prover: Prover) -> BoxProblem:
+    """Return the boxes of a question, whatever they cost."""
+    region = question.region
+    reading = prover.reading(region)
+    form = reading.form
+    if not isinstance(form, TreeEnsemble):
+        raise NoProof("the model is linear")
+    accepted = raw_intervals(form, question.acceptance, reading.rounding)
+    return BoxProblem(prover.table(region, form), region, accepted)
+
+
+def _next_best(
+    question: Question, problem: BoxProblem, avoided: list[Array], work: Work
+) -> Generator[Array, Array, ScoredCodes | None]:
+    """Return the cheapest row that does not change all features of an avoided row.
+
+    None if there is no such row, or if the search was cut short.
+    """
+    changed = question.region.changes(np.array(avoided))
+    best = _known_best(question, changed)
+    limit = np.inf if best is None else best.cost * (1.0 - BRANCHING.same_cost)
+    places = [np.flatnonzero(each[problem.features]) for each in changed]
+    search = find_nearest(OtherBranching(problem, limit, work, avoided=places))
+    try:
+        rows = next(search)
+        while True:
+            outputs = yield rows
+            is_hit = question.accepted(outputs)
+            for row, output in zip(rows[is_hit], outputs[is_hit], strict=True):
+                found = _scored(question, row, output)
+                best = found if best is None or found.cost < best.cost else best
+            rows = search.send(is_hit)
+    except StopIteration as end:
+        return best if end.value.is_complete else None
+
+
+def _known_best(question: Question, changed: Mask) -> ScoredCodes | None:
+    """Return the cheapest known answer that changes no set ``(m, d)`` of features wholly."""
+    hits = np.flatnonzero(question.hits)
+    X = question.X[hits]
+    own = question.region.changes(X)
+    is_left = np.asarray(changed[None] & ~own[:, None])  # (n, m, d): features left unchanged
+    is_other = np.asarray(is_left.any(axis=2)).all(axis=1)
+    hits = hits[is_other & own.any(axis=1)]
+    if not len(hits):
+        return None
+    best = hits[int(effort(question.region, question.X[hits]).argmin())]
+    return _scored(question, question.X[best], question.y[best])

@@ -1,0 +1,118 @@
+"""Further answers against brute force: the cheapest row of all that leave some feature alone."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+
+import bayescfx as cfx
+from bayescfx.arrays import Array
+from bayescfx.potentials import contains
+from bayescfx.search.finish import different
+from bayescfx.space.effort import effort
+from tests.search.exact.certificate_problems import fit_model, small_data, small_space
+
+N_ANSWERS = 4
+
+
+def best_by_brute_force(region: Any, rows: Array, costs: Array) -> list[float]:
+    """Return the costs of the first answers, by the rule applied to all rows that reach."""
+    changes = region.changes(rows)
+    is_open = np.isfinite(costs) & changes.any(axis=1)
+    chosen: list[int] = []
+    found: list[float] = []
+    while is_open.any() and len(chosen) < N_ANSWERS:
+        best = int(np.where(is_open, costs, np.inf).argmin())
+        is_open &= ~changes[:, changes[best]].all(axis=1)
+        if not chosen or different(region, rows[[best]], rows[chosen]).all():
+            chosen.append(best)
+            found.append(float(costs[best]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_answer_is_the_cheapest_of_its_features_by_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    data, y = small_data(seed)
+    kind = seed % 3
+    if kind == 2:
+        data["g"] = data.g.astype("category")
+    model = fit_model(kind, data, y)
+    space = small_space(data, rng).cost(weight=0.1).max_changes(4)
+    query = data.iloc[[int(rng.integers(len(data)))]]
+    change = float(np.std(y)) * rng.choice([0.25, 0.5]) * rng.choice([-1, 1])
+    goal = float(model.predict(query)[0]) + change
+    target = cfx.at_least(goal) if change > 0 else cfx.at_most(goal)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        region = space.around(query)
+        answer = cfx.explain(
+            model, query, space, target, method="exact", n=N_ANSWERS, rng=0, budget=500
+        )
+    rows = region.enumerate(10**6)
+    assert rows is not None
+    hits = contains(answer.accepted, np.asarray(model.predict(region.rows(rows))))
+    costs = np.where(hits, effort(region, rows), np.inf)
+    if answer.stopped == "already met" or answer.proof != "optimal":
+        assert not np.isfinite(costs).any() or answer.stopped == "already met"
+        return
+    expected = best_by_brute_force(region, rows, costs)
+    proven = [each for each in answer.counterfactuals if each.proof == "optimal"]
+    # Rows of the same cost may lead to other sets: the first costs agree in any case.
+    n_same = next(
+        (k for k in range(1, len(expected)) if np.sum(np.isclose(costs, expected[k - 1])) > 1),
+        len(expected),
+    )
+    assert [each.cost for each in proven][:n_same] == pytest.approx(expected[:n_same], rel=1e-6)
+    assert proven[0].cost == pytest.approx(costs.min())
+    if n_same == len(expected):
+        assert len(proven) == len(expected)
+    assert answer.verify(model)
+    codes = region.encode(answer.rows)
+    for k in range(1, len(codes)):
+        assert different(region, codes[[k]], codes[:k]).all()
+
+
+def diabetes() -> tuple[pd.DataFrame, Any]:
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    return X[["age", "bmi", "bp", "s5", "s6"]], y
+
+
+def test_the_sweep_is_never_cheaper_than_the_proven_answer_of_the_same_features() -> None:
+    X, y = diabetes()
+    model = RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0).fit(X, y)
+    explainer = cfx.Explainer(model, cfx.Space.from_data(X), n=3, rng=0)
+    proven = explainer.explain(X.iloc[114], "<= -20%")
+    found = explainer.explain(X.iloc[114], "<= -20%", prove=False)
+    assert [each.proof for each in proven.counterfactuals] == ["optimal"] * 3
+    assert [each.proof for each in found.counterfactuals] == [None] * 3
+    by_features = {frozenset(each.changes): each.cost for each in proven.counterfactuals}
+    for each in found.counterfactuals:
+        cost = by_features.get(frozenset(each.changes), 0.0)
+        assert each.cost >= cost * (1 - 1e-9)
+    again = cfx.Explanation.from_json(proven.to_json())
+    assert [each.proof for each in again.counterfactuals] == ["optimal"] * 3
+    words = [line.split() for line in str(proven).splitlines()]
+    assert ["proven", "optimal", "optimal", "optimal"] in words
+
+
+def test_only_the_first_answer_of_a_linear_model_is_proven() -> None:
+    X, y = diabetes()
+    model = RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0).fit(X, y)
+    space = cfx.Space.from_data(X)
+    alone = cfx.explain(model, X.iloc[114], space, "<= -20%", n=1, rng=0)
+    assert [each.proof for each in alone.counterfactuals] == ["optimal"]
+    linear = LinearRegression().fit(X, y)
+    several = cfx.explain(linear, X.iloc[114], space, "<= -20%", n=3, rng=0)
+    assert several.proof == "optimal"
+    assert [each.proof for each in several.counterfactuals][1:] == [None] * (
+        len(several.counterfactuals) - 1
+    )
