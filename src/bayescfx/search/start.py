@@ -132,13 +132,13 @@ def _copies(question: Question, n: int, *n_copied: int | None) -> Array:
     return np.vstack(rows)
 
 
-def data_rows(question: Question, n: int = TUNING.data_rows) -> Array:
+def data_rows(question: Question) -> Array:
     """Return rows of the data; early, where nearness counts, also the query with few copied."""
     is_late = question.spent > TUNING.copies_until * question.budget
     if question.weight == 0.0 or is_late:
-        return _copies(question, n, None)
+        return _copies(question, TUNING.data_rows, None)
     kinds = (*TUNING.copied, None)
-    return _copies(question, n // len(kinds), *kinds)
+    return _copies(question, TUNING.data_rows // len(kinds), *kinds)
 
 
 def towards_target(question: Question, value: Array) -> Array:
