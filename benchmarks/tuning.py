@@ -37,7 +37,6 @@ import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
 import bayescfx as cfx
-from bayescfx.search.bayes import TUNING as BAYES
 from benchmarks.questions import Problem, problem
 from benchmarks.reporting import show_table, write
 from benchmarks.tuning_parts import PARTS
@@ -71,26 +70,19 @@ OFF: dict[str, dict[str, Any]] = {
         "max_start_share": 0.0,
         "cost_until": 1.0,
         "near_until": 1.0,
-        "early_steps": BAYES.late_steps,
-        "near_peak": np.inf,
         "settle_share": 0.0,
-        "try_few_values_after": 1.0,
         "reaches": (),
-        "last_reaches": (),
         "min_saving": 0.0,
-        "n_exchanged": 0,
         "max_steps": np.inf,
         "n_prior_errors": 1e9,
         "min_drawn_batch": 10**9,
     },
     "objectives": {
-        "jump_per_coordinate": 0.0,
         "max_tie": 0.0,
         "flat_loss": 0.0,
         "failed_hit_loss": 0.0,
     },
-    "start": {"copies_until": 1.0, "best_rows": 0, "whole_changes": 0.0},
-    "fit": {"min_step_rows": 0, "max_rows_fitted_each_time": 10**9},
+    "fit": {"max_rows_fitted_each_time": 10**9},
     "evidence": {"n_starts": 0, "max_size_of_restarts": 0},
     "propose": {
         "share_at_limits": 0.0,
@@ -105,7 +97,7 @@ OFF: dict[str, dict[str, Any]] = {
         "pool_per_point": 0,
     },
     "ascent": {"bolder": 1.0, "least_share": 0.0},
-    "sampling": {"redrawn": 0.0, "redrawn_or_few": 0.5, "walked": 1},
+    "sampling": {"first_draws": 0, "redrawn": 0.0, "walked": 1},
     "repair": {"corrections": 0},
     "verdict": {
         "close_share": 0.0,

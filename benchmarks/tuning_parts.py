@@ -187,7 +187,10 @@ def _regions(*, confirming: bool) -> Iterator[Region]:
         "d": cfx.Real(0, 9),
     }
     whole = cfx.Space(grid).require("a + b == 40").require("d <= 9 * c")
-    yield whole.around({"a": 20, "b": 20, "c": 0.5, "d": 3.0})
+    at = {"a": 20, "b": 20, "c": 0.5, "d": 3.0}
+    yield whole.around(at)
+    several = cfx.Space(grid).require("2 * a - 3 * b <= -18").require("3 * a + b <= 81")
+    yield several.require("d - a <= -16").around(at)
 
 
 @cache

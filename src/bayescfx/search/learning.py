@@ -51,6 +51,7 @@ class Nearby:
 
     def __init__(self, account: Account) -> None:
         self.account = account
+        self.most = TUNING.n_kept  # rows of other questions that are kept at least
         self.is_own_only = False  # whether rows of other questions are left out from now on
         self._places: Indices = np.empty(0, dtype=np.intp)  # sorted
         self._n_requests = 0  # requests of the account that have been processed
@@ -69,7 +70,7 @@ class Nearby:
             for first, X, y in known.parts(self._n_scored):
                 self._add(counts, np.arange(first, first + len(y)), X, y)
             self._n_scored = len(known)
-            if len(self._places) > TUNING.slack * TUNING.n_kept:
+            if len(self._places) > TUNING.slack * self.most:
                 self._drop_irrelevant(choose)
         return self._places
 
@@ -94,9 +95,9 @@ class Nearby:
         """Keep only chosen rows of other questions if there are too many of them."""
         own = self.own
         others = self._places[~own]
-        if len(others) > TUNING.slack * TUNING.n_kept:
+        if len(others) > TUNING.slack * self.most:
             known = self.account.evaluator.known
-            kept = others[choose(*known.take(others), TUNING.n_kept)]
+            kept = others[choose(*known.take(others), self.most)]
             self._places = np.union1d(self._places[own], kept)
 
     def _add(self, counts: Callable[[Array], Mask], places: Indices, X: Array, y: Array) -> None:

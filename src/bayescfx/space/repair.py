@@ -20,8 +20,7 @@ class RepairTuning:
     """Numbers of the repair; set by judgement, benchmark `make quality` (2026-11-18)."""
 
     least_move: float = 2e-6  # in scales; twice what counts as a move of features that go together
-    halvings: int = 7  # of changes, on the way back to the query
-    seed_halvings: int = 10  # of the way to an allowed row
+    halvings: int = 10  # of changes, on the way back to the query or to another allowed row
     corrections: int = 3  # rounds of corrections of single coordinates
     corrected_rows: int = 256  # per round
 
@@ -126,7 +125,7 @@ def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Ar
         # Between rows with different changes there are too many; the query has none.
         Z = np.repeat(query, len(X), axis=0)
     found = X[:0]
-    for t in 0.5 ** np.arange(1, TUNING.seed_halvings + 1):
+    for t in 0.5 ** np.arange(1, TUNING.halvings + 1):
         if not len(X):
             break
         levels = np.where(rng.random(X.shape) < t, X, Z)
