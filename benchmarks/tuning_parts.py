@@ -39,7 +39,7 @@ Outcome = tuple[float, float, float, float]
 
 FIT_SIZES = (12, 30, 60)  # rows that surrogates are fitted to
 TEST_ROWS = 200
-MAXIMA = 6  # acquisitions of each kind
+MAXIMA = 3  # acquisitions of each kind
 SAMPLED = 200  # rows that are drawn from a region
 REFERENCE_ROWS = 300
 EFFORTS = ("thorough", "brief", "swift", "glance")
