@@ -85,18 +85,15 @@ OFF: dict[str, dict[str, Any]] = {
     "fit": {"max_rows_fitted_each_time": 10**9},
     "evidence": {"n_starts": 0, "max_size_of_restarts": 0},
     "propose": {
-        "share_at_limits": 0.0,
         "start_share": 10**9,
         "long_changes": 1.0,
         "least_allowed": 0.0,
         "supports": 0,
         "apart": 0.0,
         "wide": 10**9,
-        "combined": (),
-        "seeds_per_row": 0,
         "pool_per_point": 0,
     },
-    "ascent": {"bolder": 1.0, "least_share": 0.0},
+    "ascent": {"least_share": 0.0},
     "sampling": {"first_draws": 0, "redrawn": 0.0, "walked": 1},
     "repair": {"corrections": 0},
     "verdict": {
@@ -107,7 +104,7 @@ OFF: dict[str, dict[str, Any]] = {
         "suspicious": 0.0,
         "first_look_before": 1.0,
     },
-    "binding": {"min_share_of_best": 0.0, "difference_outside": 0.0, "shares_beyond": (1.0,)},
+    "binding": {"min_share_of_best": 0.0, "difference_outside": 0.0},
     "auto": {"large_budget": 10**9, "rows_for_proof": 0},
 }
 SEEDS = 4  # runs with the defaults

@@ -46,13 +46,13 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> 
     """
     free = ledger.free
     rounds = _plan(ledger, effort)
-    X, value = ledger.tried(TUNING.seeds + TUNING.seeds_per_row * rounds[0].rows)
+    X, value = ledger.tried(TUNING.seeds)
     if not len(X):
         return False
     shrink = min(1.0, TUNING.wide / max(1, len(free.sloped)))
     field = _Field.of(free, X, value)
     for at, (rows, calls) in enumerate(rounds):
-        rows = max(TUNING.least_rows, k, round(rows * shrink))
+        rows = max(k, round(rows * shrink))
         field = field.take(different(free, field.X, field.value, rows, TUNING.apart))
         if at or not free.sloped.size:
             field = _move(ledger, field, rng)

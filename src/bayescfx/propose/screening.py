@@ -66,8 +66,7 @@ def _listed_supports(free: FreeFeatures, size: int) -> Mask | None:
     if sum(comb(n_free, size) for size in range(1, bound + 1)) > TUNING.supports:
         return None
     masks = _every_support(n_free, bound)
-    times = max(TUNING.least_per_support, -(-2 * size // len(masks)))
-    return np.repeat(masks, times, axis=0)
+    return np.repeat(masks, -(-2 * size // len(masks)), axis=0)
 
 
 def _random_supports(ledger: Ledger, size: int, rng: np.random.Generator, effort: Effort) -> Mask:
