@@ -39,11 +39,9 @@ class AscentTuning:
     armijo: float = 1e-4  # share of the promised rise that a step must deliver
     rounding: float = 1e-9  # a loss of this share of the value counts as rounding
     curvature: float = 1e-10  # least cosine of the angle between step and change of slope
-    bolder: float = 4.0  # growth of the inverse Hessian where the slope grows along the step
     shortest: float = 1e-7  # share of a step below which a line search has failed
     least_shrink: float = 0.1  # backtracking multiplies a step by at least this ...
     most_shrink: float = 0.5  # ... and by at most this
-    hole_shrink: float = 0.25  # where a trial has no value
     inside: float = 1e-9  # distance to linear rules, so that rounding never breaks one
     changes: int = 12  # of the coordinates held at their limits, for one direction
     least_share: float = 0.05  # of a step clipped to the box that linear rules must leave
@@ -282,12 +280,8 @@ class _Climb:
         yy = (y * y).sum(axis=1)
         ss = (s * s).sum(axis=1)
         sound = (sy > TUNING.curvature * np.sqrt(ss * yy)) & (yy > 0)
-        if not sound.all():
-            convex = ~sound & (ss > 0)
-            self.H[convex] *= TUNING.bolder
-            self.is_first = self.is_first & ~convex
-            if not sound.any():
-                return
+        if not sound.any():
+            return
         sy = np.where(sound, sy, 1.0)
         yy = np.where(sound, yy, 1.0)
         new = self.is_first & sound
@@ -306,7 +300,6 @@ class _Climb:
             missing = promised - (value - self.value)  # positive: the step was refused
         vertex = promised / (2.0 * np.maximum(missing, TINY))
         shrink = np.clip(vertex, TUNING.least_shrink, TUNING.most_shrink)
-        shrink = np.where(np.isfinite(value), shrink, TUNING.hole_shrink)
         self.step = np.where(rows, self.step * shrink, self.step)
         failed = rows & (self.step < TUNING.shortest)
         if failed.any():

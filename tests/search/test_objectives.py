@@ -238,25 +238,22 @@ def test_an_answer_with_a_trivial_addition_is_not_a_new_answer() -> None:
 def terraces(X: Array, y: Array, around: Region | None = None) -> Terraces:
     around = around or region()
     discrete = around.step > 0.0
-    return Terraces(Coordinates(around, X), X, y, ((1.0, 2.0),), discrete)
+    return Terraces(Coordinates(around, X), X, y, discrete)
 
 
-def test_close_rows_on_either_side_of_the_target_mark_a_jump() -> None:
-    X = np.array([[0.5, 0.5, 0.5], [0.502, 0.5, 0.5], [1.5, 1.5, 1.5], [1.9, 0.1, 0.1]])
-    found = terraces(X, np.array([0.0, 3.0, 0.5, 3.5]))
-    assert found.codes.tolist() == [[0.501, 0.5, 0.5]]
-    assert found.near(np.array([[0.503, 0.5, 0.5], [0.9, 0.5, 0.5]])).tolist() == [True, False]
+def test_nothing_is_proposed_on_a_terrace() -> None:
+    X = np.array([[0.5, 0.5, 0.5], [0.52, 0.5, 0.5]])
+    found = terraces(X, np.array([0.25, 0.25]))
     barred = PotentialImprovement(surrogate(), region(), AEP(1.0, 0.8), 0.3, 0.0, found)
+    elsewhere = np.array([[1.5, 1.5, 1.5], [1.9, 0.1, 0.1]])
     assert barred.value(X[:1])[0] == -np.inf
     assert barred.gradient(X[:1])[0][0] == -np.inf
-    assert np.isfinite(barred.value(X[2:])).all()
+    assert np.isfinite(barred.value(elsewhere)).all()
 
 
-def test_rows_on_one_side_with_different_outputs_mark_nothing() -> None:
+def test_rows_with_different_outputs_mark_nothing() -> None:
     X = np.array([[0.5, 0.5, 0.5], [0.502, 0.5, 0.5]])
-    found = terraces(X, np.array([0.0, 0.1]))
-    assert not len(found.codes)
-    assert not found.near(points()).any()
+    assert not terraces(X, np.array([0.0, 0.1])).near(X).any()
 
 
 def test_equal_outputs_of_close_rows_make_a_terrace_of_every_row() -> None:
@@ -271,7 +268,7 @@ def test_equal_outputs_of_close_rows_make_a_terrace_of_every_row() -> None:
 
 def test_equal_outputs_of_distant_rows_make_none() -> None:
     X = np.array([[0.5, 0.5, 0.5], [1.5, 1.5, 1.5]])
-    assert not len(terraces(X, np.array([0.25, 0.25])).codes)
+    assert not terraces(X, np.array([0.25, 0.25])).near(X).any()
 
 
 def test_terraces_get_narrower_as_rows_accumulate() -> None:
@@ -280,7 +277,7 @@ def test_terraces_get_narrower_as_rows_accumulate() -> None:
         terraces(
             np.vstack([close, np.random.default_rng(0).uniform(0.0, 2.0, (n, 3))]),
             np.append([0.25, 0.25], np.arange(n) * 1e-6),
-        ).radii.max()
+        ).radius
         for n in (2, 2000)
     ]
     assert widths[1] < 0.2 * widths[0]

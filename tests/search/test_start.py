@@ -73,10 +73,9 @@ def mixed_question(weight: float | None) -> Question:
 def test_all_candidates_are_allowed(weight: float | None) -> None:
     question = mixed_question(weight)
     region, X = question.region, question.X
-    value = question.score(question.y)
     sets: list[Array] = [
         first_rows(question, 6),
-        towards_target(question, value),
+        towards_target(question),
         towards_query(question, X[3:5]),
         few_rows(question, X[3], 2),
         single_changes(region),

@@ -46,10 +46,7 @@ class FreeFeatures:
         )
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw rows ``(n, d)``: every free feature uniform over its values, others as the query.
-
-        Continuous features are at each limit in a tenth of the rows.
-        """
+        """Draw rows ``(n, d)``: every free feature uniform over its values, others as the query."""
         region = self.region
         X = np.tile(region.query, (n, 1))
         for j in self.all.tolist():
@@ -57,13 +54,10 @@ class FreeFeatures:
             if values is not None and region.step[j] != 0:
                 X[:, j] = values[rng.integers(len(values), size=n)]
         if self.smooth.size:
-            # Draws beyond a limit, a tenth on each side, count as draws at the limit.
-            beyond = TUNING.share_at_limits
-            drawn = rng.random((n, self.smooth.size))
-            share = np.clip((1.0 + 2.0 * beyond) * drawn - beyond, 0.0, 1.0)
+            share = rng.random((n, self.smooth.size))
             low = region.low[self.smooth]
             high = region.high[self.smooth]
-            X[:, self.smooth] = np.where(share < 1, low + share * (high - low), high)
+            X[:, self.smooth] = low + share * (high - low)
         for j in self.long.tolist():
             if region.choices[j] is None:
                 X[:, j] = spread_values(region, j, rng.random(n))

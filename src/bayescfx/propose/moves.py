@@ -209,7 +209,7 @@ def _take_best(X: Array, value: Array, rows: Indices, candidates: Array, scores:
 def _combine(
     X: Array, changes: Changes, candidates: Array, scores: Array, is_better: Mask
 ) -> tuple[Indices, Array]:
-    """Make several improving moves of a row at once, the best of each feature first.
+    """Make all improving moves of a row at once, the best of each feature.
 
     Parameters
     ----------
@@ -229,14 +229,10 @@ def _combine(
     for row in np.unique(changes.rows[is_better]).tolist():
         own = np.flatnonzero((changes.rows == row) & is_better)
         own = own[np.argsort(-scores[own], kind="stable")]
-        _, first = np.unique(changes.features[own], return_index=True)
-        ranked = own[np.sort(first)]
-        point = X[row].copy()
-        for n_moves, index in enumerate(ranked.tolist(), start=1):
-            j = changes.features[index]
-            point[j] = candidates[index, j]
-            is_last = n_moves == len(ranked)
-            if n_moves > 1 and (is_last or n_moves in TUNING.combined):
-                rows.append(row)
-                points.append(point.copy())
+        features, first = np.unique(changes.features[own], return_index=True)
+        if len(features) > 1:
+            point = X[row].copy()
+            point[features] = candidates[own[first], features]
+            rows.append(row)
+            points.append(point)
     return np.array(rows, dtype=np.intp), np.array(points).reshape(len(points), X.shape[1])

@@ -46,14 +46,14 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> 
     """
     free = ledger.free
     rounds = _plan(ledger, effort)
-    X, value = ledger.tried(TUNING.seeds + TUNING.seeds_per_row * rounds[0].rows)
+    X, value = ledger.tried(TUNING.seeds)
     if not len(X):
         return False
     shrink = min(1.0, TUNING.wide / max(1, len(free.sloped)))
     field = _Field.of(free, X, value)
     for at, (rows, calls) in enumerate(rounds):
-        rows = max(TUNING.least_rows, k, round(rows * shrink))
-        field = field.take(different(free, field.X, field.value, rows))
+        rows = max(k, round(rows * shrink))
+        field = field.take(different(free, field.X, field.value, rows, TUNING.apart))
         if at or not free.sloped.size:
             field = _move(ledger, field, rng)
         field = _climb(ledger, field, calls, is_relaxed=at == 0)
@@ -61,8 +61,8 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> 
         _move(ledger, field.best(k), rng)
         return True
     n_finalists = max(rounds[-1].rows // TUNING.finalists, k)
-    field = field.take(different(free, field.X, field.value, n_finalists))
-    field = _climb(ledger, field)
+    field = field.take(different(free, field.X, field.value, n_finalists, TUNING.apart))
+    field = _climb(ledger, field, TUNING.last_calls)
     _climb_to_top(ledger, field.best(k), rng)
     return True
 
@@ -84,15 +84,13 @@ def _climb_to_top(ledger: Ledger, field: _Field, rng: np.random.Generator) -> No
         field = _move(ledger, field, rng, by_pairs=by_pairs)
         risen = np.flatnonzero(field.value > before + TUNING.risen * ledger.spread)
         if risen.size:
-            field = _climb(ledger, field.take(risen))
+            field = _climb(ledger, field.take(risen), TUNING.last_calls)
         elif by_pairs:
             break
         by_pairs = not risen.size  # two moves at once only where one is not enough
 
 
-def different(
-    free: FreeFeatures, X: Array, value: Array, n: int, apart: float = TUNING.apart
-) -> Indices:
+def different(free: FreeFeatures, X: Array, value: Array, n: int, apart: float) -> Indices:
     """Return indices of the best rows, at most `n`, that lie `apart`; best first.
 
     Distances are Euclidean; ordered ranges have length 1, and unordered levels differ by 1.
@@ -138,9 +136,7 @@ def _move(
     return _Field(X, value, columns, np.where(is_same[:, None, None], field.H, 0.0))
 
 
-def _climb(
-    ledger: Ledger, field: _Field, calls: int = TUNING.last_calls, *, is_relaxed: bool = False
-) -> _Field:
+def _climb(ledger: Ledger, field: _Field, calls: int, *, is_relaxed: bool = False) -> _Field:
     """Follow the gradient in the continuous features, and in long grids if `is_relaxed`.
 
     Ends are put on the grid; where that is no gain, a row stays. Under an l0 bound only features

@@ -61,11 +61,12 @@ def _listed_supports(free: FreeFeatures, size: int) -> Mask | None:
     """Return every allowed set of features, several times, as masks; None if there are too many."""
     if not _is_sparse(free):
         return None
-    masks = _every_support(len(free.all), free.region.max_changes or 0)
-    if masks is None:
+    n_free = len(free.all)
+    bound = free.region.max_changes or 0
+    if sum(comb(n_free, size) for size in range(1, bound + 1)) > TUNING.supports:
         return None
-    times = max(TUNING.least_per_support, -(-2 * size // len(masks)))
-    return np.repeat(masks, times, axis=0)
+    masks = _every_support(n_free, bound)
+    return np.repeat(masks, -(-2 * size // len(masks)), axis=0)
 
 
 def _random_supports(ledger: Ledger, size: int, rng: np.random.Generator, effort: Effort) -> Mask:
@@ -92,11 +93,9 @@ def sampled(region: Region, n: int, rng: np.random.Generator) -> Array:
 
 
 @cache
-def _every_support(free: int, bound: int) -> Mask | None:
-    """All sets of 1 to `bound` of `free` features as masks ``(s, free)``; ``None`` if too many."""
+def _every_support(free: int, bound: int) -> Mask:
+    """Return all sets of 1 to `bound` of `free` features as masks ``(s, free)``."""
     count = sum(comb(free, size) for size in range(1, bound + 1))
-    if count > TUNING.supports:
-        return None
     masks = np.zeros((count, free), dtype=bool)
     at = 0
     for size in range(1, bound + 1):

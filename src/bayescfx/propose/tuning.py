@@ -34,15 +34,12 @@ class ProposeTuning:
     # Values of one feature.
     listed_values: int = 32  # longer ordered grids are searched by doubling steps
     jumps: int = 5  # places tried along a continuous coordinate or a long grid
-    share_at_limits: float = 0.125  # of random draws at each limit, where maxima often lie, and
-    # beyond it, see `FreeFeatures.draw`
 
     # First candidates.
     candidates: int = 512
     candidates_at_a_glance: int = 384
     candidates_without_slope: int = 1280  # where no gradient helps afterwards
     supports: int = 300  # at most so many sets of features are all tried
-    least_per_support: int = 3
     start_share: int = 3  # one candidate in so many is a change of a start
     starts: int = 8  # of which the best are changed
     long_changes: float = 0.6  # share of changes that are not shortened
@@ -53,16 +50,13 @@ class ProposeTuning:
     # The tournament.
     at_once: int = 3072  # moves per call
     wide: int = 40  # with more continuous features, fewer rows climb
-    seeds: int = 64  # rows that enter, and so many for each of the first round:
-    seeds_per_row: int = 8
-    least_rows: int = 2
+    seeds: int = 256  # rows that enter
     apart: float = 0.2  # rows of a round differ by this share of the ranges
     finalists: int = 4  # one row in so many of the last round climbs to the top
     last_calls: int = 12
     last_rounds: int = 8
     risen: float = 1e-5  # a rise, as a share of the spread of the first values
     tolerance: float = 3e-6  # of an ascent, the same
-    combined: tuple[int, ...] = (2, 3, 5, 8, 16, 64)  # how many improving moves are made at once
     derivative_step: float = 1e-6  # of derived columns, as a share of the range
     hair: float = 1e-8  # relative distance below which a coordinate is at the query's
 

@@ -41,9 +41,8 @@ from bayescfx.search.objectives import (
 from bayescfx.search.question import Question, Rounds, Stopped, misses
 from bayescfx.search.verdict import Outlook, Watch
 from bayescfx.space.effort import clear_changes, effort
-from bayescfx.space.neighbourhood import exchange, n_to_settle
+from bayescfx.space.neighbourhood import n_to_settle
 from bayescfx.space.sampling import sample
-from bayescfx.surrogate.fit import TUNING as FIT_TUNING
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 
 
@@ -88,19 +87,14 @@ class BayesTuning:
     cost_until: float = 0.25
     #: Every other step is near the query until this share of the budget is left.
     near_until: float = 0.5
-    #: The order of steps while the surrogate knows trends only, and afterwards.
-    early_steps: tuple[Candidates, ...] = (Candidates.GLOBAL, Candidates.DATA)
-    late_steps: tuple[Candidates, ...] = (
+    #: The order of the other steps.
+    steps: tuple[Candidates, ...] = (
         Candidates.DATA,
         Candidates.FEW,
         Candidates.DATA,
         Candidates.FEW,
         Candidates.GLOBAL,
     )
-    #: Above this share of the peak, steps among data rows are taken around the best row ...
-    near_peak: float = 0.9
-    #: ... but for one in so many.
-    data_one_in: int = 3
     #: Features in which a row may differ from the best one.
     n_few: int = 3
     #: Scored rows, nearest to the target, among which terraces are sought (`overhead`,
@@ -115,21 +109,17 @@ class BayesTuning:
     #: Share of the budget kept for taking back changes, and the most that may be kept.
     settle_share: float = 0.1
     max_settle_share: float = 0.5
-    #: From this share of the budget on, all values of features with few values are tried.
-    try_few_values_after: float = 0.6
     #: How far features are moved alone when nothing is promised, as shares of the distance of the
-    #: best answer, each once; and before the search ends (`expensive`, 2026-11-17).
+    #: best answer, each once (`expensive`, 2026-11-17).
     reaches: tuple[float, ...] = (0.5, 0.25, 0.125)
-    last_reaches: tuple[float, ...] = (0.9,)
     #: Rounds in turn that promise nothing before the search may end.
     n_idle_rounds: int = 3
     #: The least saving, as a share of the cost, that is proposed.
     min_saving: float = 0.02
     #: The least expected saving, as a share of the lowest cost, that is worth a model call.
     min_expected_saving: float = 1e-3
-    #: Nearest hits from which candidates start, and those whose changes are exchanged.
+    #: Nearest hits from which candidates start.
     n_centres: int = 6
-    n_exchanged: int = 2
 
     # ── Accuracy of the surrogate ──
     #: Predictions to check before the search may end, and the largest error, in deviations.
@@ -395,8 +385,6 @@ class _Run:
         self._n_hit_steps = 0
         self._n_idle = 0  # rounds in turn that promised nothing worth a model call
         self._reaches = list(TUNING.reaches)  # not tried yet
-        self._last_reaches = list(TUNING.last_reaches)
-        self._exchanges: dict[bytes, Array] = {}  # of each row that led
         self._n_few = min(TUNING.n_few, len(question.region.free))
         self._propose = partial(
             propose,
@@ -472,12 +460,12 @@ class _Run:
             rows = rows[effort(question.region, rows) < self.record().beat(rows)]
         return rows[~question.known.holds(rows)]
 
-    def _closer(self, reaches: list[float]) -> Array:
+    def _closer(self) -> Array:
         """Return single changes shorter than the best answer, by the next of the shares."""
         region = self.question.region
         farthest = float(region.distance(self.record().answers[:1])[0])
-        while reaches:
-            rows = self._untried(start.single_changes(region, farthest * reaches.pop(0)))
+        while self._reaches:
+            rows = self._untried(start.single_changes(region, farthest * self._reaches.pop(0)))
             if len(rows):
                 return rows
         return self._alone[:0]
@@ -502,13 +490,9 @@ class _Run:
 
     def single_changes(self) -> Array:
         """Return single changes that the phase APPROACH tries now, if any."""
-        question = self.question
         if self.stopped is not None:
-            rows = self._untried(self._alone)
-            return rows if len(rows) else self._closer(self._last_reaches)
-        if question.spent > TUNING.try_few_values_after * question.budget:
-            return self._untried(self._few_values)
-        return self._closer(self._reaches) if self.is_idle else self._alone[:0]
+            return self._untried(self._alone)
+        return self._closer() if self.is_idle else self._alone[:0]
 
     # ── hit first ──
 
@@ -520,7 +504,7 @@ class _Run:
             weight = 0.0
         value = question.score(question.y) - weight * question.region.distance(question.X)
         best = float(value.max())
-        candidates = self._next_candidates(surrogate, best)
+        candidates = self._next_candidates()
         if candidates is Candidates.FEW:
             return self._propose_few(surrogate, best, weight, question.X[np.argmax(value)])
         objective: Acquisition
@@ -532,7 +516,7 @@ class _Run:
             proposal = self._best_of(objective, start.data_rows(question))
             if len(proposal.points):
                 return proposal
-        starts = start.towards_target(question, value)
+        starts = start.towards_target(question)
         return self._draw(objective, starts) or self._propose(objective, starts=starts)
 
     def _propose_few(
@@ -543,8 +527,8 @@ class _Run:
         starts = start.few_rows(self.question, centre, self._n_few)
         return self._draw(objective, starts) or self._propose(objective, starts=starts)
 
-    def _next_candidates(self, surrogate: Surrogate, best: float) -> Candidates:
-        """Return where the next step looks, given the best potential less cost so far."""
+    def _next_candidates(self) -> Candidates:
+        """Return where the next step looks."""
         question = self.question
         turn = self._n_hit_steps
         self._n_hit_steps += 1
@@ -557,13 +541,7 @@ class _Run:
             if turn % 2 == 0:
                 return Candidates.NEAR
             turn //= 2
-        is_late = surrogate.n_rows >= FIT_TUNING.min_step_rows
-        order = TUNING.late_steps if is_late else TUNING.early_steps
-        candidates = order[turn % len(order)]
-        if candidates is Candidates.DATA and best > TUNING.near_peak:
-            is_around_best = self._n_hit_steps % TUNING.data_one_in != 0
-            return Candidates.FEW if is_around_best else Candidates.DATA
-        return candidates
+        return TUNING.steps[turn % len(TUNING.steps)]
 
     def _potential_improvement(
         self, surrogate: Surrogate, best: float, weight: float, centre: Array | None = None
@@ -576,7 +554,6 @@ class _Run:
             surrogate.coordinates,
             question.X[nearest],
             question.y[nearest],
-            question.acceptance,
             question.region.coarse,
         )
         return PotentialImprovement(
@@ -598,13 +575,7 @@ class _Run:
         record = self.record()
         centres = record.X[np.argsort(record.cost, kind="stable")[: TUNING.n_centres]]
         objective = self._cost_improvement(surrogate, record, TUNING.min_saving)
-        starts = [start.towards_query(question, centres)]
-        for row in centres[: TUNING.n_exchanged]:
-            key = row.tobytes()
-            if key not in self._exchanges:
-                self._exchanges[key] = exchange(question.region, row[None])
-            starts.append(self._exchanges[key])
-        rows = np.vstack(starts)
+        rows = start.towards_query(question, centres)
         proposal = self._draw(objective, rows)
         if proposal is None:
             proposal = self._propose(objective, starts=rows, effort="swift")

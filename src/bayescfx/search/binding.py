@@ -39,10 +39,8 @@ class BindingTuning:
     n_tops: int = 4
     #: Joint samples that show how sure a gain is.
     n_samples: int = 256
-    #: How far a limit is relaxed, as a share of the feature's range, ...
+    #: How far a limit is relaxed, as a share of the feature's range.
     relaxation: float = 0.2
-    #: ... and the shares of that way that are tried.
-    shares_beyond: tuple[float, ...] = (0.5, 1.0)
     #: Shares of a feature's range that short steps take when a rule is left out.
     short_steps: tuple[float, ...] = (-0.2, -0.1, 0.1, 0.2)
     #: The most features, or levels of one feature, that are examined.
@@ -362,11 +360,10 @@ def _beyond(
     region: Region, wider: Region, j: int, side: int, tops: Array, limit: float, amount: float
 ) -> Steps:
     """Return steps of feature `j` beyond its end, and steps of that length up to it."""
-    shares = TUNING.shares_beyond
-    start = np.tile(tops, (len(shares), 1))
-    end = start.copy()
+    start = tops.copy()
+    end = tops.copy()
     start[:, j] = limit
-    end[:, j] = limit + np.repeat(shares, len(tops)) * side * amount
+    end[:, j] = limit + side * amount
     before = start.copy()
     start = region.complete(start)
     end = wider.snap(end)

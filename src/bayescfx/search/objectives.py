@@ -34,13 +34,6 @@ class ObjectiveTuning:
     boxes and failed hits: `--only expensive audit` (2026-11-16), where the aims were met with them.
     """
 
-    #: Two rows on either side of the target mark a jump if they are closer than this length per
-    #: coordinate ...
-    jump_per_coordinate: float = 0.004
-    #: ... and closer than this in any case.
-    max_jump: float = 0.04
-    #: The radius around a jump in which nothing is proposed, in units of that length.
-    jump_radius: float = 2.0
     #: Rows with the same output mark a terrace if they are closer than this.
     max_tie: float = 0.1
     #: The radius around scored rows, in units of the widest terrace, and its limits.
@@ -124,49 +117,38 @@ class PotentialImprovement:
         barred = np.zeros(len(X), dtype=bool)
         if self.centre is not None:
             barred = self.region.changes(X, self.centre).sum(axis=1) > self.max_changes
-        if self.terraces is not None and len(self.terraces.codes) and not barred.all():
+        if self.terraces is not None and not barred.all():
             barred[~barred] = self.terraces.near(X[~barred], Z[~barred])
         return barred
 
 
 class Terraces:
-    """Places where the model is known to be flat or to jump, so that another row is wasted.
+    """Places where the model is known to be flat, so that another row is wasted.
 
-    Trees are constant on terraces and jump between them; no surrogate can resolve that. Two
-    scored rows on either side of the target set, so close that a continuous model would have hit
-    it in between, mark a jump across it. Two rows with exactly the same output mark a terrace as
-    wide as they are apart, around every scored row. Both radii shrink as rows are added, so that no
-    place is excluded for ever. Codes of `discrete` features ``(d,)`` must be equal.
+    Trees are constant on terraces; no surrogate can resolve that. Two rows with exactly the same
+    output mark a terrace as wide as they are apart, around every scored row. The radius shrinks as
+    rows are added, so that no place is excluded for ever. Codes of `discrete` features ``(d,)``
+    must be equal.
     """
 
-    def __init__(
-        self, coordinates: Coordinates, X: Array, y: Array, accepted: Intervals, discrete: Mask
-    ) -> None:
+    def __init__(self, coordinates: Coordinates, X: Array, y: Array, discrete: Mask) -> None:
         self.coordinates = coordinates
         self.discrete = discrete
-        fading = 1.0 + len(X) / TUNING.terrace_half_life
-        distance = coordinates.distances(coordinates(X), coordinates(X))
-        low, high = np.transpose(accepted)
-        # The closest pair that a continuous model can separate.
-        jump = min(TUNING.jump_per_coordinate * coordinates.width, TUNING.max_jump) / fading
-        across = (y < low.min())[:, None] & (y > high.max())
-        i, j = np.nonzero(across & (distance < jump))
-        self.codes = 0.5 * (X[i] + X[j])
-        self.radii = np.full(len(i), TUNING.jump_radius * jump)
-        widest = _widest_tie(y, distance)
+        self.radius = 0.0
+        self.codes = X
+        self._places = coordinates(X)
+        widest = _widest_tie(y, coordinates.distances(self._places, self._places))
         if widest > 0.0:
+            fading = 1.0 + len(X) / TUNING.terrace_half_life
             radius = max(TUNING.terrace_radius * widest, TUNING.min_terrace_radius)
-            radius = min(radius, TUNING.max_terrace_radius) / fading
-            self.codes = np.vstack([self.codes, X])
-            self.radii = np.append(self.radii, np.full(len(X), radius))
-        self._places = coordinates(self.codes)
+            self.radius = min(radius, TUNING.max_terrace_radius) / fading
 
     def near(self, X: Array, Z: Array | None = None) -> Mask:
         """Return which codes ``(n, d)``, at coordinates `Z`, are too close to one of the places."""
-        if not len(self.codes):
+        if self.radius == 0.0:
             return np.zeros(len(X), dtype=bool)
         Z = self.coordinates(X) if Z is None else Z
-        close = self.coordinates.distances(Z, self._places) < self.radii
+        close = self.coordinates.distances(Z, self._places) < self.radius
         for k in np.flatnonzero(self.discrete):
             close &= X[:, k, None] == self.codes[:, k]
         return np.asarray(close.any(axis=1))

@@ -28,10 +28,7 @@ class StartTuning:
     fruitless_pools: int = 8  # pools without a new row before random rows count as exhausted
     listed: int = 100_000  # regions with at most so many points are then listed
     data_rows: int = 1000  # candidates made of data rows
-    copies_until: float = 0.4  # share of the budget up to which few features are copied
-    best_rows: int = 8  # scored rows among the candidates while nothing hits
     copied: tuple[int, ...] = (1, 2, 3)  # how many features are copied from a data row
-    whole_changes: float = 0.5  # share of changes that are not shortened
 
 
 TUNING = StartTuning()
@@ -132,20 +129,19 @@ def _copies(question: Question, n: int, *n_copied: int | None) -> Array:
     return np.vstack(rows)
 
 
-def data_rows(question: Question, n: int = TUNING.data_rows) -> Array:
-    """Return rows of the data; early, where nearness counts, also the query with few copied."""
-    is_late = question.spent > TUNING.copies_until * question.budget
-    if question.region.cost.weight == 0.0 or is_late:
-        return _copies(question, n, None)
+def data_rows(question: Question) -> Array:
+    """Return rows of the data and, where nearness counts, the query with few features copied."""
+    if question.region.cost.weight == 0.0:
+        return _copies(question, TUNING.data_rows, None)
     kinds = (*TUNING.copied, None)
-    return _copies(question, n // len(kinds), *kinds)
+    return _copies(question, TUNING.data_rows // len(kinds), *kinds)
 
 
-def towards_target(question: Question, value: Array) -> Array:
+def towards_target(question: Question) -> Array:
     """Return candidates while nothing hits.
 
-    The best scored rows by `value` ``(n,)``, rows of the data, the query with few features copied
-    from data, and rows between two scored ones or mixed of them.
+    Rows of the data, the query with few features copied from data, and rows between two scored ones
+    or mixed of them.
     """
     rng = question.rng
     X = question.X
@@ -154,18 +150,17 @@ def towards_target(question: Question, value: Array) -> Array:
     between = X[i] + rng.random((few, 1)) * (X[j] - X[i])
     is_first = rng.random((few, X.shape[1])) < rng.random((few, 1))
     mixed = np.where(is_first, X[i], X[j])
-    best = X[np.argsort(-value, kind="stable")[: TUNING.best_rows]]
     data = _copies(question, TUNING.pool // 2, None)
     copied = TUNING.copied if question.region.cost.weight > 0.0 else ()
     sparse = _copies(question, few, *copied)
-    return project(question.region, np.vstack([best, data, sparse, between, mixed]))
+    return project(question.region, np.vstack([data, sparse, between, mixed]))
 
 
 def towards_query(question: Question, centres: Array) -> Array:
     """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target.
 
-    The centres with random changes taken back or shortened, and the query with few features copied
-    from data, in full length and shortened.
+    The centres with random changes taken back, and the query with few features copied from data, in
+    full length and shortened.
     """
     region = question.region
     rng = question.rng
@@ -175,9 +170,6 @@ def towards_query(question: Question, centres: Array) -> Array:
     rows = centres[rng.integers(len(centres), size=n)]
     is_kept = rng.random(rows.shape) < rng.random((n, 1))
     rows = np.where(is_kept, rows, query)
-    is_whole = rng.random(rows.shape) < TUNING.whole_changes
-    length = np.where(is_whole, 1.0, rng.random((n, 1)))
-    rows = np.where(has_length, query + length * (rows - query), rows)
     rows = np.vstack([rows, _copies(question, n // 4, *TUNING.copied)])
     shrunk = query + rng.random((len(rows), 1)) * (rows - query)
     shorter = np.where(has_length, shrunk, rows)

@@ -306,7 +306,7 @@ def frontier(
     question: Question,
     side: int,
     rng: np.random.Generator,
-    most: int = TUNING.n_frontier,
+    most: int,
 ) -> Array:
     """Return rows at which the surrogate may be highest (`side` 1) or lowest (-1), these first.
 
@@ -327,7 +327,7 @@ def probe_rows(
     predicted. The rest are data rows as far as possible from all scored rows, by coordinates and
     not by the surrogate's lengthscales. At most `n` rows, none of them scored.
     """
-    promising = frontier(surrogate, question, side, rng)
+    promising = frontier(surrogate, question, side, rng, TUNING.n_frontier)
     data = _probe_candidates(question.region, rng)
     pool = np.vstack([promising, data])
     is_data = np.arange(len(pool)) >= len(promising)

@@ -21,9 +21,7 @@ class FitTuning:
     kernel was introduced, and `--only overhead` (2026-11-16) for the intervals between fits.
     """
 
-    #: The tabular kernel learns smooth trends only, and no steps, from fewer rows.
-    min_step_rows: int = 8
-    #: Prior deviation of the log lengthscales from each other, where steps are learned.
+    #: Prior deviation of the log lengthscales from each other, for the tabular kernel.
     lengthscale_deviation: float = 0.7
     #: Up to this number of rows, hyperparameters are learned with every new row ...
     max_rows_fitted_each_time: int = 24
@@ -41,8 +39,8 @@ class SurrogateSettings:
     Parameters
     ----------
     kernel : {"tabular", "matern52", "rbf"}, default "tabular"
-        "tabular" is Matérn 5/2 while rows are few, and then also learns steps, as trees have
-        them; the paper uses the RBF.
+        "tabular" is Matérn 5/2 and steps, as trees have them, in a share that is learned; the
+        paper uses the RBF.
     mean : {"standard", "zero"}, default "standard"
         The prior mean: the average output, or zero as in the paper.
     points : int, default 200
@@ -64,7 +62,6 @@ class Surrogate:
 
     coordinates: Coordinates  # map from codes to the inputs of the process
     posterior: Posterior  # conditioned on the evaluations
-    kernel: str  # the name of its kernel
     n_rows: int  # the number of rows from which its hyperparameters were learned
 
     def predict(self, X: Array) -> tuple[Array, Array]:
@@ -102,32 +99,24 @@ def fit_surrogate(
     else:
         coordinates = Coordinates(region, X)
     Z = coordinates(X)
-    process = _process(settings, coordinates, len(X))
-    start = None
-    if before is not None and _is_like(before, coordinates, process):
-        start = before.posterior.prior.h
-        enough = TUNING.growth_between_fits * before.n_rows
-        if TUNING.max_rows_fitted_each_time < len(X) < enough:
-            process.condition(Z, y, start)
-            return Surrogate(coordinates, process.posterior, process.kernel, before.n_rows)
+    process = _process(settings, coordinates)
+    if before is None or before.coordinates.width != coordinates.width:
+        process.fit(Z, y, None, deadline)
+        return Surrogate(coordinates, process.posterior, len(X))
+    start = before.posterior.prior.h
+    is_large = len(X) > TUNING.max_rows_fitted_each_time
+    if is_large and len(X) < TUNING.growth_between_fits * before.n_rows:
+        process.condition(Z, y, start)
+        return Surrogate(coordinates, process.posterior, before.n_rows)
     process.fit(Z, y, start, deadline)
-    return Surrogate(coordinates, process.posterior, process.kernel, len(X))
+    return Surrogate(coordinates, process.posterior, len(X))
 
 
-def _is_like(before: Surrogate, coordinates: Coordinates, process: GaussianProcess) -> bool:
-    """Return whether the hyperparameters of an earlier surrogate suit a new process."""
-    has_same_width = before.coordinates.width == coordinates.width
-    return has_same_width and before.kernel == process.kernel
-
-
-def _process(settings: SurrogateSettings, coordinates: Coordinates, n: int) -> GaussianProcess:
-    """Return the process for `n` rows, not fitted yet."""
-    kernel = settings.kernel
-    if kernel == "tabular" and n < TUNING.min_step_rows:
-        kernel = "matern52"
+def _process(settings: SurrogateSettings, coordinates: Coordinates) -> GaussianProcess:
+    """Return the process, not fitted yet."""
     return GaussianProcess(
-        kernel=kernel,
+        kernel=settings.kernel,
         mean=settings.mean,  # type: ignore[arg-type]  # checked by the constructor
         categorical=coordinates.categorical_columns,
-        alike=TUNING.lengthscale_deviation if kernel == "tabular" else None,
+        alike=TUNING.lengthscale_deviation if settings.kernel == "tabular" else None,
     )
