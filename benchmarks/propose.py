@@ -51,7 +51,7 @@ class Gain:
 
     def unit(self, X: np.ndarray) -> np.ndarray:
         """Return codes as the surrogate takes them: ordered features between 0 and 1."""
-        return (X - self.low) / self.span
+        return np.asarray((X - self.low) / self.span)
 
     def value(self, X: np.ndarray) -> np.ndarray:
         """Return log EI-CFX of each row."""
@@ -193,7 +193,7 @@ def theirs(question: Question, repeats: int) -> dict[str, Any] | None:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "question.npz"
-        np.savez(path, **export(question))
+        np.savez(path, **export(question))  # type: ignore[arg-type]  # arrays by name
         script = Path(__file__).with_name("peer_propose.py")
         command = [str(peer_python()), str(script), str(path), str(repeats)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -126,7 +126,7 @@ def _next_best(
 
 def _known_best(question: Question, changed: Mask) -> ScoredCodes | None:
     """Return the cheapest known answer that changes no set ``(m, d)`` of features wholly."""
-    hits = np.flatnonzero(question.hits)
+    hits = np.flatnonzero(question.accepted(question.y))
     X = question.X[hits]
     own = question.region.changes(X)
     is_left = np.asarray(changed[None] & ~own[:, None])  # (n, m, d): features left unchanged

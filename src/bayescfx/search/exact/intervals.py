@@ -10,10 +10,10 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.models.readers import TreeEnsemble
 from bayescfx.potentials import Intervals
-from bayescfx.search.exact.cells import FeatureCells, Listing, local_cells
+from bayescfx.search.exact.cells import cells_of_codes, local_cells
 from bayescfx.search.exact.certificate_space import AllowedCodes
-from bayescfx.search.exact.leaves import LeafTable, Words
-from bayescfx.search.exact.problem import extremes, features_of_rules
+from bayescfx.search.exact.leaves import LeafTable
+from bayescfx.search.exact.problem import features_of_rules
 from bayescfx.space.region import Region
 
 
@@ -64,18 +64,16 @@ class ScoredRow:
     row: Array
 
     @cached_property
-    def leaves(self) -> Words:
-        """The leaves ``(features, words)`` that agree with each tested feature of the row."""
+    def is_met(self) -> Mask:
+        """Whether the leaves ``(l, features)`` agree with each tested feature of the row."""
         table = self.table
-        numbers = table.form.inputs.compute(self.region.rows(self.row[None]))[0]
-        found = np.empty((len(table.cells), len(table.full)), dtype=np.uint64)
+        found = np.empty((len(table.leaf_value), len(table.cells)), dtype=np.bool_)
         for i, cells in enumerate(table.cells):
             code = self.row[cells.feature]
             if np.isnan(code):
-                found[i] = table.missing[i]
-                continue
-            at = cell_of(cells, code, numbers)
-            found[i] = table.upper[i][at] & table.lower[i][at]
+                found[:, i] = table.missing[:, i]
+            else:
+                found[:, i] = _meets(table, i, cells_of_codes(cells, np.array([code])))[0]
         return found
 
     def reaches(self, place: int, cell: Indices) -> Mask:
@@ -85,17 +83,13 @@ class ScoredRow:
         the model has scored, reach it in any case.
         """
         table = self.table
-        others = np.delete(self.leaves, place, axis=0)
-        rest = np.bitwise_and.reduce(others, axis=0, initial=np.uint64(2**64 - 1)) & table.full
-        words = np.flatnonzero(rest)
-        own = table.upper[place][cell][:, words] & table.lower[place][cell][:, words]
-        mask = np.vstack([own, self.leaves[place, words]]) & rest[words]
-        values = table.values[words].ravel()
-        summands, _ = extremes(mask, values)
-        n_words_of_tree = np.diff(table.tree_start, append=len(table.full))
-        tree_of_word = np.repeat(np.arange(len(table.tree_start)), n_words_of_tree)[words]
-        trees, start = np.unique(tree_of_word, return_index=True)
-        summands = np.minimum.reduceat(summands, start, axis=1)
+        leaves = np.flatnonzero(np.delete(self.is_met, place, axis=1).all(axis=1))
+        is_met = np.vstack([_meets(table, place, cell), self.is_met[:, place]])[:, leaves]
+        tree_of_leaf = np.repeat(np.arange(len(table.group)), table.leaf_counts)
+        trees, start = np.unique(tree_of_leaf[leaves], return_index=True)
+        # Each cell meets one leaf of every tree.
+        values = np.where(is_met, table.leaf_value[leaves], np.inf)
+        summands = np.minimum.reduceat(values, start, axis=1)
         scores = score_of_summands(table.form, summands, table.group[trees])
         reached = (summands[:-1] == summands[-1]).all(axis=1)
         for low, high in self.accepted:
@@ -103,12 +97,12 @@ class ScoredRow:
         return np.asarray(reached)
 
 
-def cell_of(cells: FeatureCells, code: float, numbers: Array) -> int:
-    """Return the cell of a code, given the numbers ``(m,)`` that the model computes."""
-    if isinstance(cells, Listing):
-        return int(np.searchsorted(cells.codes, code))
-    number = code if cells.input is None else numbers[cells.input]
-    return int(np.searchsorted(cells.cuts, number, side="left"))
+def _meets(table: LeafTable, place: int, cell: Indices) -> Mask:
+    """Return which leaves ``(c, l)`` the cells of a tested feature lead to."""
+    if place in table.listed:
+        return table.listed[place][:, cell].T
+    column = cell[:, None]
+    return np.asarray((table.first[:, place] <= column) & (column <= table.last[:, place]))
 
 
 def score_of_summands(form: TreeEnsemble, summands: Array, group: Indices) -> Array:
@@ -152,9 +146,7 @@ def _changed_cells(scored: ScoredRow) -> dict[int, _ReachedCells]:
     ruled = features_of_rules(region)
     tested = [table.cells[i] for i in places]
     found = {}
-    for i, cells in zip(
-        places, local_cells(table.form, region, tested, np.inf, ruled), strict=True
-    ):
+    for i, cells in zip(places, local_cells(region, tested, np.inf, ruled), strict=True):
         order = np.argsort(cells.lowest, kind="stable")  # codes may fall from cell to cell
         found[cells.feature] = _ReachedCells(
             code=cells.code[order],
