@@ -132,6 +132,7 @@ def test_a_value_of_another_kind_is_refused(verb: str, value: Any, message: str)
     ("verb", "texts", "message"),
     [
         ("max_changes", ["x"], "--max-changes must be a whole number; got 'x'"),
+        ("max_changes", [], "--max-changes must be a whole number; got ''"),
         ("between", ["bmi"], "--between must be like name=value; got 'bmi'"),
     ],
 )

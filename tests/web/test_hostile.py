@@ -17,6 +17,8 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.space.verbs import Verb
+from bayescfx.web.request_forms import page_verbs
 from tests.web.browser import serving
 from tests.web.conftest import ask, row
 
@@ -55,6 +57,13 @@ def test_values_outside_json_are_refused(page: httpx.Client, text: str) -> None:
             f"/api/{path}", content=body, headers={"content-type": "application/json"}
         )
         assert reply.status_code == 422, reply.text
+
+
+@pytest.mark.parametrize("verb", page_verbs(), ids=lambda verb: verb.name)
+def test_empty_texts_of_constraints_are_no_server_error(page: httpx.Client, verb: Verb) -> None:
+    fields = {"cells": row(page)["cells"], "target": "+5%", "space": {verb.name: ""}}
+    reply = page.post("/api/predict", json=fields)
+    assert reply.status_code in (200, 422), reply.text
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"{" * 10_000])

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     Relaxation = tuple[str, Any]
 
 
+def last_text(texts: list[str]) -> str:
+    """Return the last of the texts of an option, or an empty text: an empty field has no lines."""
+    return texts[-1] if texts else ""
+
+
 class Parameter:
     """One value that a verb takes. A new kind is a subclass; most methods have defaults."""
 
@@ -33,7 +38,7 @@ class Parameter:
 
     def from_texts(self, option: str, texts: list[str]) -> Any:
         """Return the value of an option from its texts, as a settings file would hold it."""
-        return texts[-1]
+        return last_text(texts)
 
     def check(self, what: str, value: Any) -> None:
         """Raise a `SettingsError` about `what` unless a value is of this kind."""
@@ -77,10 +82,11 @@ class Number(Parameter):
 
     def from_texts(self, option: str, texts: list[str]) -> float:
         """Return the last number given."""
+        text = last_text(texts)
         try:
-            return float(texts[-1])
+            return float(text)
         except ValueError as error:
-            raise SettingsError(f"{option} must be a number; got {texts[-1]!r}.") from error
+            raise SettingsError(f"{option} must be a number; got {text!r}.") from error
 
     def intersect(self, space: Space, one: Any, other: Any) -> Any:
         """Return the stricter number; the second if none is."""
@@ -103,10 +109,11 @@ class Count(Number):
 
     def from_texts(self, option: str, texts: list[str]) -> int:
         """Return the last whole number given."""
+        text = last_text(texts)
         try:
-            return int(texts[-1])
+            return int(text)
         except ValueError as error:
-            raise SettingsError(f"{option} must be a whole number; got {texts[-1]!r}.") from error
+            raise SettingsError(f"{option} must be a whole number; got {text!r}.") from error
 
     def relaxations(self, value: int) -> Iterator[Relaxation]:
         """Yield the next number."""
