@@ -98,6 +98,7 @@ def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
     lines.append(["target reached", "", *("yes" if c.valid else "no" for c in found)])
     if len(found) > 1:
         lines.append(["cost", "", *(number(c.cost, 3) for c in found)])
+    if len(found) > 1 and any(c.proof for c in found):
         lines.append(["proven", "", *(c.proof or "no" for c in found)])
     return head, lines
 
