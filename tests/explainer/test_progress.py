@@ -43,6 +43,7 @@ def test_a_bar_shows_the_gap_while_a_proof_runs() -> None:
     assert "proving: no answer costs less than 1.6" in shown(missed)
 
 
+@pytest.mark.slow
 def test_a_long_proof_passes_on_its_bound_and_can_be_stopped() -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = RandomForestRegressor(n_estimators=40, random_state=0).fit(X, y)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -124,7 +126,7 @@ def find_menu(
     reading = prover.reading(region)
     form = reading.form
     if not isinstance(form, TreeEnsemble):
-        raise NoProof(reading.reason or "it is linear")
+        raise NoProof("it is linear")
 
     def reaches(X: Array) -> Mask:
         """Return which rows of codes ``(n, d)`` reach the target, by the model itself."""
@@ -141,28 +143,20 @@ def find_menu(
     return Menu(tuple(_as_items(model, region, entries)))
 
 
-def _as_items(model: Model, region: Region, entries: list[MenuEntry]) -> list[MenuItem]:
-    """Return entries in the user's values."""
-    X = np.array([region.query if entry.row is None else entry.row for entry in entries])
-    X = X.reshape(len(entries), len(region.query))
-    rows = region.rows(np.vstack([region.query, X]))
-    cells = by_feature(region.schema, rows_of(rows))
-    outputs = model.scores(rows)[1:]
-    changed = region.changes(X)
-    found = []
-    for i, entry in enumerate(entries):
-        names = [region.names[j] for j in np.flatnonzero(changed[i]).tolist()]
-        has_row = entry.row is not None
-        found.append(
-            MenuItem(
-                features=tuple(region.names[j] for j in entry.features),
-                status=entry.status,
-                cost=entry.cost,
-                is_proven=entry.is_proven,
-                changes={name: (cells[0][name], cells[i + 1][name]) for name in names}
-                if has_row
-                else None,
-                output=float(outputs[i]) if has_row else None,
-            )
+def _as_items(model: Model, region: Region, entries: list[MenuEntry]) -> Iterator[MenuItem]:
+    """Yield entries in the user's values."""
+    X = np.array([region.query, *(entry.codes(region.query) for entry in entries)])
+    rows = region.rows(X)
+    query, *cells = by_feature(region.schema, rows_of(rows))
+    outputs = model.scores(rows)[1:].tolist()
+    changed = region.changes(X)[1:]
+    for entry, own, output, moved in zip(entries, cells, outputs, changed, strict=True):
+        names = compress(region.names, moved)
+        yield MenuItem(
+            features=tuple(region.names[j] for j in entry.features),
+            status=entry.status,
+            cost=entry.lowest_cost,
+            is_proven=entry.is_proven,
+            changes={name: (query[name], own[name]) for name in names},
+            output=output if moved.any() else None,
         )
-    return found

@@ -82,9 +82,7 @@ def explain(
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
     on_step, on_fault, progress, run, prove, menu : optional
-        A listener, what happens where the model fails, a progress bar, a name of the call, whether
-        answers are proven for models that can be read, and whether they get a menu: which features
-        and pairs can reach the target.
+        See the settings: a listener, faults, a progress bar, a name, proofs and menus.
 
     Returns
     -------

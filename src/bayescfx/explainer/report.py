@@ -123,9 +123,18 @@ def _with_proven(question: Question, X: Array, y: Array) -> tuple[Array, Array]:
     return X[order], y[order]
 
 
-def _is_proven(question: Question, row: Array) -> bool:
-    """Return whether a row ``(d,)`` is proven to be the best of its set of features."""
-    return any(np.array_equal(answer.row, row) for answer in question.proven_rows)
+def _proofs(question: Question, X: Array) -> list[str | None]:
+    """Return ``"optimal"`` for each of codes ``(k, d)`` that is the best of its features."""
+    proven = {answer.row.tobytes() for answer in question.proven_rows}
+    return ["optimal" if row.tobytes() in proven else None for row in X]
+
+
+def _ranges(question: Question, X: Array, y: Array) -> list[Ranges | None]:
+    """Return the valid ranges of codes ``(k, d)``; None for each if the model was not read."""
+    is_unread = question.proof.conclusion is None and question.stopped != "exhausted"
+    if question.prover is None or is_unread:
+        return [None] * len(X)
+    return valid_ranges(question, question.prover, X, y)
 
 
 def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> Iterator[AnswerRow]:
@@ -156,10 +165,8 @@ def counterfactuals(
     costs = effort(region, X)
     distances = region.distance(X)
     changed = region.changes(X)
-    ranges: list[Ranges | None] = [None] * len(X)
-    is_proven = question.proof.conclusion in ("optimal", "bounded")
-    if question.prover is not None and (is_proven or question.stopped == "exhausted"):
-        ranges = valid_ranges(question, question.prover, X, y)
+    ranges = _ranges(question, X, y)
+    proofs = _proofs(question, X)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
@@ -176,7 +183,7 @@ def counterfactuals(
                 line.plausibility,
                 float(distances[i]),
                 ranges[i],
-                "optimal" if _is_proven(question, X[i]) else None,
+                proofs[i],
             )
         )
     return tuple(found)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.data.values import as_python
-from bayescfx.models.readers import TreeEnsemble
+from bayescfx.models.readers import Form, TreeEnsemble
 from bayescfx.result.valid_range import ValidRange, listed_text, range_text
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.intervals import ScoredRow, ValidCodes, find_valid_codes
@@ -35,15 +36,10 @@ def valid_ranges(question: Question, prover: Prover, X: Array, y: Array) -> list
         Their outputs.
     """
     region = question.region
-    try:
-        form = prover.reading(region).form
-        if question.proof.conclusion is None:  # without a proof, nothing was compared yet
-            form = prover.form(region, X, y)
-        if not isinstance(form, TreeEnsemble):
-            raise NoProof("the model is linear")
-        table = prover.table(region, form)
-    except NoProof:
+    form = _read_form(question, prover, X, y)
+    if not isinstance(form, TreeEnsemble):
         return [None] * len(X)
+    table = prover.table(region, form)
     accepted = sure_intervals(form, question.acceptance, prover.reading(region).rounding)
     found: list[Ranges | None] = []
     for row, is_reached in zip(X, question.accepted(y).tolist(), strict=True):
@@ -51,6 +47,16 @@ def valid_ranges(question: Question, prover: Prover, X: Array, y: Array) -> list
         ranges = {region.names[each.feature]: _as_range(region, each) for each in codes}
         found.append(ranges or None)
     return found
+
+
+def _read_form(question: Question, prover: Prover, X: Array, y: Array) -> Form | None:
+    """Return the model in a flat form; None if it can't be read."""
+    region = question.region
+    if question.proof.conclusion is not None:  # the proof has compared it with the model
+        return prover.reading(region).form
+    with suppress(NoProof):
+        return prover.form(region, X, y)
+    return None
 
 
 def _as_range(region: Region, valid: ValidCodes) -> ValidRange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
@@ -97,9 +98,15 @@ def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
     lines = changed_cells(answer)
     lines.append(["target reached", "", *("yes" if c.valid else "no" for c in found)])
     if len(found) > 1:
-        lines.append(["cost", "", *(number(c.cost, 3) for c in found)])
-        lines.append(["proven", "", *(c.proof or "no" for c in found)])
+        lines += _figures(found)
     return head, lines
+
+
+def _figures(found: Sequence[Counterfactual]) -> list[list[str]]:
+    """Return the costs of several counterfactuals and, if any is proven, what is proven."""
+    costs = ["cost", "", *(number(c.cost, 3) for c in found)]
+    proofs = ["proven", "", *(c.proof or "no" for c in found)]
+    return [costs, proofs] if found[0].proof else [costs]
 
 
 def changed_cells(answer: Explanation) -> list[list[str]]:
@@ -123,17 +130,18 @@ def _new_cell(counterfactual: Counterfactual, name: Any) -> str:
 
 def valid_texts(answer: Explanation) -> list[str]:
     """Return where each counterfactual stays valid, a sentence for each of which it is known."""
-    texts = [valid_text(counterfactual) for counterfactual in answer.counterfactuals]
-    if len(texts) > 1:
-        subjects = [f"Answer {k} stays" for k in range(1, len(texts) + 1)]
-        texts = [text.replace("Stays", each, 1) for text, each in zip(texts, subjects, strict=True)]
-    return [text for text in texts if text]
+    found = answer.counterfactuals
+    subjects = [f"Answer {k} stays" for k in range(1, len(found) + 1)]
+    if len(found) == 1:
+        subjects = ["Stays"]
+    pairs = zip(found, subjects, strict=True)
+    return [valid_text(each, subject) for each, subject in pairs if each.valid_ranges]
 
 
-def valid_text(counterfactual: Counterfactual) -> str:
+def valid_text(counterfactual: Counterfactual, subject: str = "Stays") -> str:
     """Return ``Stays valid with bmi 29.4 to 31.5, or bp 101 to 105.``; empty if not known."""
     ranges = counterfactual.valid_ranges
-    return f"Stays valid with {ranges_text(ranges)}." if ranges else ""
+    return f"{subject} valid with {ranges_text(ranges)}." if ranges else ""
 
 
 def facts(answer: Explanation) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
@@ -30,27 +31,28 @@ class MenuItem:
     status : {"reaches", "cannot", "unknown"}
         Whether changes of these features reach the target. ``"cannot"`` is proven; ``"unknown"``
         means that the work was cut short.
-    cost : float, optional
-        The lowest cost that was found, of a row that the model has scored; None without any.
+    cost : float
+        The lowest cost that was found, of a row that the model has scored; infinite without any.
     is_proven : bool
         Whether no lower cost is possible, or the target is out of reach for these features.
     changes : dict
-        ``{name: (before, after)}`` of the cheapest row. It may change only some of the features.
+        ``{name: (before, after)}`` of the cheapest row; empty without any. It may change only
+        some of the features.
     output : float, optional
         The model's output for it.
     """
 
     features: tuple[Any, ...]
     status: MenuStatus
-    cost: float | None = None
+    cost: float = math.inf
     is_proven: bool = False
-    changes: Mapping[Any, tuple[Any, Any]] | None = None
+    changes: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
     output: float | None = None
 
     @property
     def is_needed(self) -> bool:
         """Whether the cheapest row changes all features of the set, so that no part is as good."""
-        return self.changes is not None and len(self.changes) == len(self.features)
+        return len(self.changes) == len(self.features)
 
     @property
     def name(self) -> str:
@@ -60,23 +62,21 @@ class MenuItem:
 
     def to_dict(self) -> dict[str, Plain]:
         """Return the item in JSON's own types."""
-        changes = None if self.changes is None else list(self.changes.items())
         return {
-            "features": [to_plain(name) for name in self.features],
+            "features": to_plain(list(self.features)),
             "status": self.status,
-            "cost": self.cost,
+            "cost": to_plain(self.cost),
             "is_proven": self.is_proven,
-            "changes": to_plain(changes),
+            "changes": to_plain(list(self.changes.items())),
             "output": self.output,
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> MenuItem:
         """Return the item that :meth:`to_dict` wrote."""
-        pairs = from_plain(plain["changes"])
-        changes = None if pairs is None else {name: tuple(pair) for name, pair in pairs}
-        features = tuple(from_plain(name) for name in plain["features"])
-        return cls(**{**plain, "features": features, "changes": changes})
+        values = {name: from_plain(value) for name, value in plain.items()}
+        changes = {name: tuple(pair) for name, pair in values["changes"]}
+        return cls(**{**values, "features": tuple(values["features"]), "changes": changes})
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Menu:
     def choices(self) -> list[MenuItem]:
         """The sets that reach the target and of which no part is as good, the cheapest first."""
         found = [item for item in self.items if item.is_needed]
-        return sorted(found, key=lambda item: item.cost or 0.0)
+        return sorted(found, key=lambda item: item.cost)
 
     def with_status(self, status: MenuStatus) -> list[MenuItem]:
         """Return the sets with a status."""
@@ -119,9 +119,8 @@ class Menu:
         """Return one line per set, the cheapest first: features, status, cost, changes, output."""
         lines = []
         for item in self.items:
-            changes = moves(item.changes) if item.changes else ""
-            cost = float("nan") if item.cost is None else item.cost
-            lines.append([item.name, item.status, cost, item.is_proven, changes, item.output])
+            figures = [item.name, item.status, item.cost, item.is_proven]
+            lines.append([*figures, moves(item.changes), item.output])
         names = ["features", "status", "cost", "is_proven", "changes", "output"]
         frame = pd.DataFrame(lines, columns=pd.Index(names))
         return frame.sort_values("cost", kind="stable", ignore_index=True)
@@ -164,4 +163,4 @@ class Menu:
 def _choice_line(item: MenuItem) -> list[str]:
     """Return features, cost and changes of a set that reaches the target."""
     mark = "" if item.is_proven else " (not proven)"
-    return [item.name, f"{number(item.cost or 0.0, 3)}{mark}", moves(item.changes or {})]
+    return [item.name, f"{number(item.cost, 3)}{mark}", moves(item.changes)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,26 +85,26 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
 def _false_ranges(
     answer: Explanation, model: Model, region: Region, accepted: Intervals
 ) -> list[str]:
-    """Return the ends of valid ranges that miss the target or break a rule; one call at most."""
-    X = region.encode(answer.rows)
-    codes: list[Array] = []
-    claims: list[str] = []
-    for k, counterfactual in enumerate(answer.counterfactuals):
-        for name, each in (counterfactual.valid_ranges or {}).items():
-            j = region.names.index(name)
-            values = list(each.values) or [each.low, each.high]
-            for code in region.axes[j].feature.encode(np.array(values, dtype=object)):
-                row = X[k].copy()
-                row[j] = code
-                codes.append(row)
-                claims.append(f"answer {k} is not valid everywhere in the range of {name!r}")
-    if not codes:
+    """Return the valid ranges whose ends miss the target or break a rule; one call at most."""
+    ends = list(_range_ends(answer, region))
+    if not ends:
         return []
-    ends = region.complete(np.array(codes))
-    is_kept = region.contains(ends) & contains(accepted, model.scores(region.rows(ends)))
-    return list(
-        dict.fromkeys(claim for claim, kept in zip(claims, is_kept, strict=True) if not kept)
-    )
+    X = region.complete(np.array([row for _, row in ends]))
+    is_kept = region.contains(X) & contains(accepted, model.scores(region.rows(X)))
+    return list(dict.fromkeys(compress((claim for claim, _ in ends), ~is_kept)))
+
+
+def _range_ends(answer: Explanation, region: Region) -> Iterator[tuple[str, Array]]:
+    """Yield the codes ``(d,)`` of rows at the ends of valid ranges, each with what is false."""
+    for k, row in enumerate(region.encode(answer.rows)):
+        ranges = answer.counterfactuals[k].valid_ranges or {}
+        for name, each in ranges.items():
+            j = region.names.index(name)
+            values = np.array(each.values or (each.low, each.high), dtype=object)
+            for code in region.axes[j].feature.encode(values):
+                end = row.copy()
+                end[j] = code
+                yield f"answer {k} is not valid everywhere in the range of {name!r}", end
 
 
 def _same_changes(claimed: Mapping[Any, Any], actual: Mapping[Any, Any]) -> bool:

@@ -69,18 +69,21 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     cost = np.inf
     if question.reached:
         cost = float(effort(question.region, question.X[[question.best]])[0])
-    end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
-    work = Work(question.proof_work, end, on_bound=question.on_bound)
+    work = _work(question)
     if is_short:
-        work = Work(min(question.proof_work, SHORT_WORK), end, only_if_near=True)
+        work = Work(min(work.most, SHORT_WORK), work.deadline, only_if_near=True)
     question.proof = yield from prove(question, question.prover, scored, cost, work)
-    if question.proof.conclusion == "optimal" and question.n > 1:
-        end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
-        work = Work(question.proof_work, end)
-        yield from find_further(question, question.prover, work)
+    if question.proof.conclusion == "optimal":
+        yield from find_further(question, question.prover, _work(question))
     if question.proof.conclusion == "bounded" and question.reached:
         # The proof was cut short: its best answer may have changes that are not needed.
         yield from finish(question, question.left // 2, batch=_FINISHED_AT_ONCE)
+
+
+def _work(question: Question) -> Work:
+    """Return what limits a proof, from now on."""
+    end = min(time_limit.get(), Deadline.after(question.proof_seconds), key=attrgetter("at"))
+    return Work(question.proof_work, end, on_bound=question.on_bound)
 
 
 def stopped_by_proof(proof: Proof) -> Stopped | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 
@@ -66,6 +68,8 @@ def find_further(question: Question, prover: Prover, work: Work) -> Generator[Ar
     best = question.best
     answers = question.proven_rows
     answers[:] = [_scored(question, question.X[best], question.y[best])]
+    if question.n == 1:
+        return
     try:
         problem = _whole_problem(question, prover)
     except NoProof:  # a linear model
@@ -107,8 +111,8 @@ def _next_best(
     None if there is no such row, or if the search was cut short.
     """
     changed = question.region.changes(np.array(avoided))
-    best = _known_best(question, changed)
-    limit = np.inf if best is None else best.cost * (1.0 - BRANCHING.same_cost)
+    found = _known_best(question, changed)
+    limit = min((each.cost for each in found), default=np.inf) * (1.0 - BRANCHING.same_cost)
     places = [np.flatnonzero(each[problem.features]) for each in changed]
     search = find_nearest(OtherBranching(problem, limit, work, avoided=places))
     try:
@@ -116,23 +120,19 @@ def _next_best(
         while True:
             outputs = yield rows
             is_hit = question.accepted(outputs)
-            for row, output in zip(rows[is_hit], outputs[is_hit], strict=True):
-                found = _scored(question, row, output)
-                best = found if best is None or found.cost < best.cost else best
+            found += map(partial(_scored, question), rows[is_hit], outputs[is_hit])
             rows = search.send(is_hit)
     except StopIteration as end:
+        best = min(found, key=attrgetter("cost"), default=None)
         return best if end.value.is_complete else None
 
 
-def _known_best(question: Question, changed: Mask) -> ScoredCodes | None:
-    """Return the cheapest known answer that changes no set ``(m, d)`` of features wholly."""
+def _known_best(question: Question, changed: Mask) -> list[ScoredCodes]:
+    """Return the cheapest known answer, if any, that changes no set ``(m, d)`` wholly."""
     hits = np.flatnonzero(question.accepted(question.y))
-    X = question.X[hits]
-    own = question.region.changes(X)
+    own = question.region.changes(question.X[hits])
     is_left = np.asarray(changed[None] & ~own[:, None])  # (n, m, d): features left unchanged
     is_other = np.asarray(is_left.any(axis=2)).all(axis=1)
     hits = hits[is_other & own.any(axis=1)]
-    if not len(hits):
-        return None
-    best = hits[int(effort(question.region, question.X[hits]).argmin())]
-    return _scored(question, question.X[best], question.y[best])
+    order = np.argsort(effort(question.region, question.X[hits]), kind="stable")
+    return [_scored(question, question.X[i], question.y[i]) for i in hits[order[:1]]]

@@ -58,8 +58,17 @@ class MenuEntry:
     @property
     def is_proven(self) -> bool:
         """Whether the cost is the lowest one, or the set can't reach the target."""
-        lowest = np.inf if self.cost is None else self.cost
-        return self.status != "unknown" and self.bound >= lowest * (1.0 - SAME_COST)
+        is_lowest = self.bound >= self.lowest_cost * (1.0 - SAME_COST)
+        return self.status != "unknown" and is_lowest
+
+    @property
+    def lowest_cost(self) -> float:
+        """The lowest cost found; infinite without a row."""
+        return np.inf if self.cost is None else self.cost
+
+    def codes(self, query: Array) -> Array:
+        """Return the codes ``(d,)`` of the row with the lowest cost; the query's without one."""
+        return query if self.row is None else self.row
 
 
 def make_menu(

@@ -198,11 +198,9 @@ def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals
     return tuple(found)
 
 
-def sure_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals:
-    """Return the scores of a form whose outputs are accepted whatever the rounding."""
-    margin = ROUNDING
-    if isinstance(form, TreeEnsemble):
-        margin *= float(np.abs(np.nan_to_num(form.value)).sum())
+def sure_intervals(form: TreeEnsemble, accepted: Intervals, rounding: float) -> Intervals:
+    """Return the scores of a tree ensemble whose outputs are accepted whatever the rounding."""
+    margin = ROUNDING * float(np.abs(np.nan_to_num(form.value)).sum())
     narrow = []
     for low, high in accepted:
         slack = _SAFETY * (rounding + np.finfo(np.float64).eps * np.abs(np.array([low, high])))
