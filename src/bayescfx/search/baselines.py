@@ -19,9 +19,9 @@ from bayescfx.search.question import Question, Rounds, Stopped
 from bayescfx.search.start import fresh_rows
 from bayescfx.space.repair import repair
 
-#: The most iterations of one climb. Climbs end by their tolerance or the budget long before.
+#: Limit: the most iterations of one climb. Climbs end by their tolerance or the budget before.
 MAX_ITERATIONS = 200
-#: Coordinates that differ by less, in the unit box, have not moved but for rounding.
+#: Numerical: coordinates that differ by less, in the unit box, have only been rounded.
 ROUNDING = 1e-12
 
 
