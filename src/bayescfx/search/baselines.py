@@ -26,13 +26,13 @@ from bayescfx.space.region import Region
 from bayescfx.space.repair import repair
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings
 
-#: The most iterations of one climb. Climbs end by their tolerance or the budget long before.
+#: Limit: the most iterations of one climb. Climbs end by their tolerance or the budget before.
 MAX_ITERATIONS = 200
 #: Best rows from which proposals start. Set by judgement; the method serves for comparison.
 N_STARTS = 4
 #: Smaller potentials have no derivatives in double precision, and count as 0 (numerical).
 MIN_POTENTIAL = 1e-60
-#: Coordinates that differ by less, in the unit box, have not moved but for rounding.
+#: Numerical: coordinates that differ by less, in the unit box, have only been rounded.
 ROUNDING = 1e-12
 
 

@@ -31,38 +31,39 @@ from bayescfx.surrogate.fit import Surrogate
 class BindingTuning:
     """Tuned numbers of the search for binding constraints.
 
-    Set by judgement; the cases of `tests/search/test_binding.py` and the benchmark `make quality`
-    (2026-11-18) hold with them.
+    Evidence: `python -m benchmarks.tuning --only binding` (2026-11-18). With the defaults, 15 of 16
+    questions name the constraint that binds first, or none if none does; other seeds change that by
+    1.3 questions. Half and double change nothing unless stated. *Limit*: bounds work or text.
     """
 
-    #: Rows nearest to the target from which steps start.
+    #: Rows nearest to the target from which steps start; half and double -1 question.
     n_tops: int = 4
     #: Joint samples that show how sure a gain is.
     n_samples: int = 256
-    #: How far a limit is relaxed, as a share of the feature's range.
+    #: How far a limit is relaxed, as a share of the feature's range; half +1, double -3 questions.
     relaxation: float = 0.2
     #: Shares of a feature's range that short steps take when a rule is left out.
     short_steps: tuple[float, ...] = (-0.2, -0.1, 0.1, 0.2)
-    #: The most features, or levels of one feature, that are examined.
-    max_features: int = 48
-    #: The most codes of a fixed feature that are tried.
-    max_fixed_codes: int = 5
-    #: The most rows of one relaxation that are checked against the rules.
-    max_checked: int = 32
     #: The least gain, as a share of the miss, of a constraint of the user ...
     min_gain: float = 0.02
-    #: ... and of the end of a feature, beyond which there are no data.
+    #: ... and of the end of a feature, beyond which there are no data; half -3, double +1.
     min_gain_beyond_data: float = 0.05
-    #: Constraints that gain less than this share of the best gain are not named.
+    #: Constraints that gain less than this share of the best gain are not named
+    #: (`tests/search/test_binding.py`: a bound on changes that gains a tenth).
     min_share_of_best: float = 0.25
-    #: The most constraints that are named.
-    max_named: int = 3
-    #: The share by which a step outside may differ from the same step inside.
+    #: The share by which a step outside may differ from the same step inside; half -2, 0 -3.
     difference_outside: float = 0.5
-    #: The least share of variance explained at a row, below which deviations are cut off.
-    min_explained: float = 1e-9
-    #: Levels that are listed in the name of a limit.
+    #: Limit: the most features, or levels of one feature, that are examined.
+    max_features: int = 48
+    #: Limit: the most codes of a fixed feature that are tried.
+    max_fixed_codes: int = 5
+    #: Limit: the most rows of one relaxation that are checked against the rules.
+    max_checked: int = 32
+    #: Limit: the most constraints that are named, and levels in the name of one.
+    max_named: int = 3
     max_listed: int = 5
+    #: Numerical: the least share of variance explained, below which deviations are cut off.
+    min_explained: float = 1e-9
 
 
 TUNING = BindingTuning()

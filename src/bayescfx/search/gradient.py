@@ -29,10 +29,11 @@ from bayescfx.space.slice import Slice
 
 @dataclass(frozen=True)
 class GradientTuning:
-    """Tuned numbers of the ascent and its finite differences.
+    """Numbers of the ascent and its finite differences.
 
-    Set by judgement, from what double and single precision allow; the certificates of
-    `tests/theory/test_certificate.py` and `experiments/circuits.py` hold with them (2026-11-16).
+    Numerical: set from what double and single precision allow, and textbook values of the line
+    search. The certificates of `tests/theory/test_certificate.py` and `experiments/circuits.py`
+    hold with them (2026-11-16).
     """
 
     #: Moves are tried forwards and backwards, then ever shorter, by these factors.

@@ -20,13 +20,15 @@ from bayescfx.space.sampling import background_rows, sample
 class StartTuning:
     """Numbers of start rows and candidates.
 
-    Set by judgement; benchmark `make quality` and `benchmarks/efficiency.py` (2026-11-18).
+    Set by judgement; benchmark `make quality` and `benchmarks/efficiency.py` (2026-11-18). *Limit*:
+    bounds work where hardly a new row is left.
     """
 
     pool: int = 256  # candidates of each kind
     few_values: int = 16  # features with at most so many values are tried value by value
-    fruitless_pools: int = 8  # pools without a new row before random rows count as exhausted
-    listed: int = 100_000  # regions with at most so many points are then listed
+    # Limit: pools without a new row before random rows count as exhausted.
+    fruitless_pools: int = 8
+    listed: int = 100_000  # limit: regions with at most so many points are then listed
     data_rows: int = 1000  # candidates made of data rows
     copied: tuple[int, ...] = (1, 2, 3)  # how many features are copied from a data row
 

@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.data import Feature
 
-#: Grids with more points are not listed. Set by judgement, 2026-11-18.
+#: Limit: grids with more points are not listed. Set by judgement, 2026-11-18.
 MOST_CHOICES = 10_000
 
 #: How the nearest allowed code is found: clip to the limits, round and clip, or look it up.

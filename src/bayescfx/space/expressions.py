@@ -21,7 +21,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.checks import shown
 from bayescfx.errors import SpaceError
 
-# An equality of continuous features holds up to rounding, or it could never be met.
+# Numerical: an equality of continuous features holds up to rounding, or could never be met.
 EQUALITY_TOLERANCE = 1e-9
 
 _ARITHMETIC: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {

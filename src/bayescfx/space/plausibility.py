@@ -25,7 +25,7 @@ _BITS = 6  # there are 2**6 bins
 _MISSING = 2**_BITS  # the bin of missing cells
 # A value is supported by the data if it lies within this share of the range from a data value.
 _REACH = 1.0 / 16.0
-# Scores closer than this are ties: they differ by rounding only.
+# Numerical: scores closer than this are ties, which differ by rounding only.
 _TIE = 1e-9
 
 

@@ -31,7 +31,7 @@ CHUNK = 4096
 #: Ordered grids with at most so many steps are searched value by value, not as continuous ones.
 #: Set by judgement, 2026-11-18; benchmark `make quality`.
 MOST_COARSE_STEPS = 32
-#: Moves below this share of a feature's scale are rounding errors.
+#: Numerical: moves below this share of a feature's scale are rounding errors.
 DUST = 1e-6
 
 

@@ -26,7 +26,7 @@ from bayescfx.surrogate.kernels import Kernel
 
 LENGTHSCALES = (0.025, 1e4)  # bounds, relative to the unit cube
 NOISES = (1e-6, 1.0)  # bounds, relative to the variance of the outputs
-OUTPUT_SCALES = (1e-2, 1e2)
+OUTPUT_SCALES = (1e-2, 1e2)  # bounds, relative to the variance of the outputs
 ODDS = (1e-8, 1e4)  # bounds of the odds of a step against a smooth change
 LOG_2PI = math.log(2.0 * math.pi)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Pair: TypeAlias = tuple[float, float]
 _ANYWHERE = (-math.inf, math.inf)
 
-# Grid points that rounding moved past a limit by at most this share of a step are kept.
+# Numerical: grid points that rounding moved past a limit by at most this share of a step are kept.
 _SLACK = 1e-9
 _SLACK_IN_SINGLE_PRECISION = 1e-2
 _NARROW_FLOATS = (np.float16, np.float32)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayescfx.space.region import Region
     from bayescfx.space.space import Space
 
-# Scores closer than this are equal up to rounding.
+# Numerical: scores closer than this are equal up to rounding.
 _TOLERANCE = 1e-9
 # Rows of the data that the model is fitted to; set by judgement, 2026-11-18.
 _MAX_ROWS = 100_000
