@@ -210,6 +210,8 @@ class Branching:
     is_greedy : bool
         Whether boxes are ordered by how far their corners miss the target, to find a first answer
         or a better one, and not by their costs.
+    starts_near : bool
+        Whether rows with one or two changes are tried first, if no answer is known.
     """
 
     problem: BoxProblem
@@ -217,6 +219,7 @@ class Branching:
     work: Work = field(default_factory=Work)
     stuck_cost: float = np.inf
     is_greedy: bool = True
+    starts_near: bool = True
 
     def __post_init__(self) -> None:
         self._first_limit = self.limit
@@ -472,7 +475,7 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     Bound
         The cost below which there is no answer. It is the limit if the search is complete.
     """
-    if not np.isfinite(branching.limit):
+    if branching.starts_near and not np.isfinite(branching.limit):
         yield from _ask_near_rows(branching)
         if branching.work.only_if_near and not np.isfinite(branching.limit):
             return Bound(0.0, is_complete=False, is_stuck=False)

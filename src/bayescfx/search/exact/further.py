@@ -114,7 +114,7 @@ def _next_best(
     found = _known_best(question, changed)
     limit = min((each.cost for each in found), default=np.inf) * (1.0 - BRANCHING.same_cost)
     places = [np.flatnonzero(each[problem.features]) for each in changed]
-    search = find_nearest(OtherBranching(problem, limit, work, avoided=places))
+    search = find_nearest(OtherBranching(problem, limit, work, starts_near=False, avoided=places))
     try:
         rows = next(search)
         while True:
