@@ -31,7 +31,7 @@ def test_json_is_the_answer_that_python_gives(shell: Shell) -> None:
     X, _ = people()
     model = lightgbm.Booster(model_file="m.txt")
     space = cfx.Space.from_data(X).fix("age", "sex")
-    answer = cfx.explain(model, X.iloc[3], space, cfx.at_least(170), budget=25, rng=0)
+    answer = cfx.explain(model, X.iloc[3], space, cfx.at_least(170), budget=14, rng=0)
     assert isinstance(answer.rows, pd.DataFrame)
     content = ran.content
     assert ran.err == ""
@@ -273,6 +273,7 @@ def test_reproduce_prefers_the_clone_it_is_called_in(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "__init__.py").touch()  # or a package on PYTHONPATH comes first
     (tmp_path / "experiments" / "__main__.py").write_text(
         "import sys, pathlib\npathlib.Path('seen').write_text(' '.join(sys.argv[1:]))\nsys.exit(7)"
     )
