@@ -1,4 +1,4 @@
-"""The exact search as a method, and as the last step of others."""
+"""The exact search as a method, and as the first and last step of `auto`."""
 
 from __future__ import annotations
 
