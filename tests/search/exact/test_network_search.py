@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ from bayescfx.deadline import Deadline
 from bayescfx.models.readers import Inputs, ReluNetwork
 from bayescfx.potentials import Intervals, contains
 from bayescfx.search.exact.branching import Bound, Work
+from bayescfx.search.exact.network_program import NetworkSolution, agreed
 from bayescfx.search.exact.network_search import find_nearest_network, find_network_extreme
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
@@ -180,6 +182,23 @@ def check_extremes(form: ReluNetwork, region: Region, sums: Array, seed: int) ->
 @pytest.mark.parametrize("seed", range(8))
 def test_small_networks_agree_with_brute_force(seed: int) -> None:
     assert check_question(seed) != "cut short"
+
+
+def test_a_program_that_presolving_spoils() -> None:
+    # With presolving, HiGHS 1.12 returns -0.295 as the lowest sum of this network; it is -0.317.
+    assert check_question(487) == "optimal"
+
+
+def test_runs_that_disagree_prove_nothing() -> None:
+    low = NetworkSolution(np.ones(2), 1.0, True)
+    high = NetworkSolution(np.zeros(2), 2.0, True)
+    none = NetworkSolution(None, np.inf, True)
+    for one, other in ((low, high), (high, low), (none, low)):
+        both = agreed(one, other)
+        assert (both.bound, both.is_complete) == (1.0, False)
+    assert agreed(low, replace(low, bound=1.0 + 1e-9)).is_complete
+    assert agreed(none, none).is_impossible
+    assert not agreed(none, replace(none, is_complete=False)).is_complete
 
 
 @pytest.mark.slow

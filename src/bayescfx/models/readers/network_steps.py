@@ -10,7 +10,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.models.readers.forms import Form, Inputs, LinearModel, LinkName, ReluNetwork
-from bayescfx.models.readers.sources import UnreadableModelError
+from bayescfx.models.readers.sources import Task, UnreadableModelError
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,12 @@ Step: TypeAlias = Affine | Literal["relu", "identity"]
 def elementwise(factor: Array, shift: Array) -> Affine:
     """Return the step ``factor * a + shift`` with arrays of shape (h,)."""
     return Affine(np.diag(factor), shift)
+
+
+def class_sign(task: Task) -> Affine:
+    """Return the last step of a network: it turns the log-odds of the first of two classes."""
+    sign = task.sign if task.method == "predict_proba" else 1.0
+    return Affine(np.array([[sign]]), np.zeros(1))
 
 
 def network_form(inputs: Inputs, steps: Iterable[Step], link: LinkName = "identity") -> Form:

@@ -11,7 +11,13 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.models.readers.forms import Form, Inputs, LinkName
-from bayescfx.models.readers.network_steps import Affine, Step, elementwise, network_form
+from bayescfx.models.readers.network_steps import (
+    Affine,
+    Step,
+    class_sign,
+    elementwise,
+    network_form,
+)
 from bayescfx.models.readers.sources import Task, UnreadableModelError, check_probability
 
 #: Operators that only networks have.
@@ -104,8 +110,7 @@ def read_onnx_network(task: Task, onnx: Any, content: Any, inputs: Inputs) -> Fo
     steps: list[Step] = []
     if chain and chain[0].kind == "Sigmoid":
         link = "expit"
-        sign = task.sign if task.method == "predict_proba" else 1.0
-        steps.append(Affine(np.array([[sign]]), np.zeros(1)))
+        steps.append(class_sign(task))
         chain = chain[1:]
     check_probability(task, link, "the ONNX network")
     steps += [_step(node) for node in chain]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.models.readers.forms import Form, LinkName
-from bayescfx.models.readers.network_steps import Affine, Step, network_form
+from bayescfx.models.readers.network_steps import Affine, Step, class_sign, network_form
 from bayescfx.models.readers.sources import Task, UnreadableModelError, matrix, refuse_labels
 
 #: The links of the last layer, by the name of its activation.
@@ -20,9 +20,7 @@ def read_perceptron(task: Task) -> Form:
     steps: list[Step] = []
     for weights, bias in zip(model.coefs_, model.intercepts_, strict=True):
         steps += [_affine(weights, bias), model.activation]
-    steps.pop()  # the last activation is the link
-    if task.method == "predict_proba":
-        steps.append(Affine(np.array([[task.sign]]), np.zeros(1)))
+    steps[-1] = class_sign(task)  # the last activation is the link
     return network_form(task.source.inputs(matrix), steps, _LINKS[model.out_activation_])
 
 

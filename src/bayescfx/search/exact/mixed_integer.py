@@ -276,7 +276,11 @@ def run_solver(
     time_limit: float,
     node_limit: int | None = None,
 ) -> OptimizeResult:
-    """Return the result of HiGHS; if it fails, it is tried again without presolving.
+    """Return the result of HiGHS.
+
+    Programs are not presolved unless HiGHS fails without: presolving made HiGHS 1.12 return a
+    solution as optimal that is not, in 1 of 9,000 programs of random networks (2026-11-18).
+    See https://github.com/ERGO-Code/HiGHS/issues/1725.
 
     `bounds` are the lowest and highest values of the columns, `rows` are a matrix and the lowest
     and highest values of its rows.
@@ -286,7 +290,7 @@ def run_solver(
     options: dict[str, Any] = {"mip_rel_gap": 0.0, "time_limit": min(time_limit, LONGEST)}
     if node_limit is not None:
         options["node_limit"] = node_limit
-    for presolve in (True, False):
+    for presolve in (False, True):
         result = milp(
             cost,
             integrality=is_whole.astype(np.intp),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,8 @@ if TYPE_CHECKING:  # loading it takes longer than everything else
 
 #: Share by which the limits of a program are widened (numerical).
 WIDENED = 1e-9
+#: Share by which the bounds of two runs of the solver may differ.
+SAME_BOUND = 1e-6
 #: Share of its width by which a bound of a linear program is widened, for the solver's tolerances.
 LP_TOLERANCE = 1e-6
 
@@ -62,6 +65,22 @@ class NetworkSolution:
     bound: float
     is_complete: bool
     nodes: int = 0
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether there is no solution."""
+        return self.is_complete and self.values is None
+
+
+def agreed(one: NetworkSolution, other: NetworkSolution) -> NetworkSolution:
+    """Return what two runs of the solver agree on: the cheaper solution and the lower bound.
+
+    The solver ended by itself only if both did, with the same bound.
+    """
+    better = min(one, other, key=lambda each: each.bound)
+    is_same = bool(np.isclose(one.bound, other.bound, rtol=SAME_BOUND, atol=SAME_BOUND))
+    is_complete = is_same and one.is_complete and other.is_complete
+    return replace(better, is_complete=is_complete, nodes=one.nodes + other.nodes)
 
 
 class Constraints:
@@ -349,6 +368,7 @@ class NetworkProgram:
         fixed: Array | None = None,
         limits: tuple[float, int | None] = (np.inf, None),
         is_relaxed: bool = False,
+        is_reversed: bool = False,
     ) -> NetworkSolution:
         """Return the solution with the lowest cost whose sum lies in a target.
 
@@ -370,6 +390,9 @@ class NetworkProgram:
             Seconds, and nodes of the solver's tree.
         is_relaxed : bool
             Whether no column must be whole, which gives a bound at once.
+        is_reversed : bool
+            Whether the solver gets rows and columns in reversed order, so that it branches in
+            another way.
         """
         rows = self._with_rules(strictness)
         self._add_tangents(rows, cuts)
@@ -381,12 +404,17 @@ class NetworkProgram:
         rows.add(self.output[None] * size, low, high)
         cost = np.pad(self.cost, (0, len(self.top) - len(self.cost)))
         is_whole = np.zeros_like(self.is_whole) if is_relaxed else self.is_whole
-        result = self._run(OBJECTIVE_SIZE * cost, rows, is_whole, fixed, limits)
+        run = partial(self._run, OBJECTIVE_SIZE * cost, rows, is_whole, fixed, limits)
         has_whole = fixed is None and not is_relaxed
-        return self._read(result, self.columns.size, has_whole=has_whole)
+        return self._read(run(is_reversed=is_reversed), self.columns.size, has_whole=has_whole)
 
     def solve_extreme(
-        self, sign: int, strictness: int, limits: tuple[float, int | None]
+        self,
+        sign: int,
+        strictness: int,
+        limits: tuple[float, int | None],
+        *,
+        is_reversed: bool = False,
     ) -> NetworkSolution:
         """Return the solution with the highest (1) or lowest (-1) sum.
 
@@ -395,7 +423,8 @@ class NetworkProgram:
         size = self._output_size()
         rows = self._with_rules(strictness)
         cost = -sign * OBJECTIVE_SIZE / size * self.output
-        found = self._read(self._run(cost, rows, self.is_whole, None, limits), size, has_whole=True)
+        result = self._run(cost, rows, self.is_whole, None, limits, is_reversed=is_reversed)
+        found = self._read(result, size, has_whole=True)
         slack = BOUND_TOLERANCE * size
         return replace(found, bound=found.bound - slack - sign * self.constant)
 
@@ -418,6 +447,8 @@ class NetworkProgram:
         is_whole: Mask,
         fixed: Array | None,
         limits: tuple[float, int | None],
+        *,
+        is_reversed: bool,
     ) -> OptimizeResult:
         """Return the result of the solver."""
         bottom = np.zeros(len(self.top))
@@ -426,7 +457,14 @@ class NetworkProgram:
             bottom[is_whole] = np.rint(fixed[is_whole])
             top[is_whole] = bottom[is_whole]
             is_whole = np.zeros_like(is_whole)
-        return run_solver(cost, is_whole, (bottom, top), rows.joined(len(top)), *limits)
+        matrix, low, high = rows.joined(len(top))
+        step = -1 if is_reversed else 1
+        bounds = bottom[::step], top[::step]
+        limited = matrix[::step, ::step], low[::step], high[::step]
+        result = run_solver(cost[::step], is_whole[::step], bounds, limited, *limits)
+        if result.x is not None:
+            result["x"] = result.x[::step]
+        return result
 
     def _read(self, result: OptimizeResult, size: float, *, has_whole: bool) -> NetworkSolution:
         """Return a result of HiGHS in the units of the question."""

@@ -7,8 +7,9 @@ The fewer rows a stage holds, the tighter are the bounds on its neurons.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.contributions import breaks_other_rules_only
 from bayescfx.search.exact.gain_columns import GainColumns
 from bayescfx.search.exact.network_columns import NetworkParts, take_network_apart
-from bayescfx.search.exact.network_program import NetworkProgram, NetworkSolution
+from bayescfx.search.exact.network_program import NetworkProgram, NetworkSolution, agreed
 from bayescfx.search.exact.problem import ROUNDING
 from bayescfx.search.exact.tangents import new_gradient
 from bayescfx.space.effort import effort
@@ -34,7 +35,8 @@ class NetworkTuning:
 
     Work is counted per entry of a program's matrix, in summands as for trees: 15 million take about
     a second. Measured with networks of 16, 16 + 16 and 32 + 32 neurons on diabetes, 2026-11-18: the
-    root of the solver's tree takes 400 to 1600 per entry, a node 2 to 3, a linear program 5.
+    root of the solver's tree takes 400 to 1600 per entry, a node 2 to 3, a linear program 5, and
+    most stages without a solution below 100.
     """
 
     same_cost: float = 1e-6  # share of the cost within which an answer counts as the nearest
@@ -42,12 +44,13 @@ class NetworkTuning:
     rungs: tuple[float, ...] = (2.0, 4.0)  # efforts up to which a search without an answer goes
     ladder: tuple[float, ...] = (0.25, 0.5, 0.75)  # efforts that better the bound of a stage that
     # was cut short, as shares of the way from its bound to the best answer
-    ladder_share: float = 0.5  # of the work of a proof, in addition to it
+    ladder_share: float = 0.3  # of the work of a proof, in addition to it
     tries: int = 2  # how often a stage is solved, each time more exactly
     precision: float = 1e3  # how much more exactly
     cuts: int = 60  # gradients of the distance, for norms other than 0 and 1
     polishing: int = 3  # how often a row is moved into the target
     root_work: float = 800.0  # of a stage
+    excluded_work: float = 80.0  # of a stage that has no solution
     node_work: float = 2.5
     program_work: float = 5.0  # of a linear program
     overrun: float = 2.0  # a stage starts if its root takes at most this share of the work left
@@ -267,10 +270,9 @@ class _NetworkSearch:
         """Return the solution of a stage, with what is left of work and time."""
         if work.is_over:
             return NetworkSolution(None, 0.0, False)
-        limits = work_limits(program, work)
-        solution = program.solve(stage.target, self.cuts, precision=precision, limits=limits)
-        count_work(program, work, solution, limits[1])
-        return solution
+        return solve_twice(
+            partial(program.solve, stage.target, self.cuts, precision=precision), program, work
+        )
 
     def _add_cut(self, program: NetworkProgram, solution: NetworkSolution) -> bool:
         """Add the gradient of the distance at a solution if it tells something new."""
@@ -338,7 +340,24 @@ def _can_start(program: NetworkProgram, work: Work) -> bool:
     return is_small and not work.is_over
 
 
-def work_limits(program: NetworkProgram, work: Work) -> tuple[float, int | None]:
+def solve_twice(
+    solve: Callable[..., NetworkSolution], program: NetworkProgram, work: Work
+) -> NetworkSolution:
+    """Return what two runs of the solver agree on, with what is left of work and time.
+
+    HiGHS has returned solutions as optimal that were not. The second run gets the program in
+    reversed order, which leads to other cuts and branches; a proof needs both. If the first run is
+    cut short, so would be the second.
+    """
+    limits = _limits_of(program, work)
+    found = solve(limits=limits)
+    if found.is_complete:
+        found = agreed(found, solve(limits=limits, is_reversed=True))
+    _count_work(program, work, found, limits)
+    return found
+
+
+def _limits_of(program: NetworkProgram, work: Work) -> tuple[float, int | None]:
     """Return the seconds and nodes that the solver may take for a program."""
     seconds = work.deadline.left * TUNING.first_share
     if not np.isfinite(work.most):
@@ -347,12 +366,16 @@ def work_limits(program: NetworkProgram, work: Work) -> tuple[float, int | None]
     return seconds, max(1, int(nodes / TUNING.node_work))
 
 
-def count_work(
-    program: NetworkProgram, work: Work, solution: NetworkSolution, most_nodes: int | None
+def _count_work(
+    program: NetworkProgram,
+    work: Work,
+    solution: NetworkSolution,
+    limits: tuple[float, int | None],
 ) -> None:
     """Add the work of a program; the solver tells its nodes only along with a solution."""
-    n_nodes = solution.nodes if solution.is_complete else most_nodes or 0
-    work.done += program.n_entries * (TUNING.root_work + TUNING.node_work * n_nodes)
+    n_nodes = solution.nodes if solution.is_complete else limits[1] or 0
+    root = TUNING.excluded_work if solution.is_impossible else TUNING.root_work
+    work.done += program.n_entries * (root + TUNING.node_work * n_nodes)
 
 
 def find_nearest_network(
@@ -423,9 +446,8 @@ def find_network_extreme(form: ReluNetwork, region: Region, sign: int, work: Wor
     bound = float(ends.high[0] if sign > 0 else ends.low[0])
     rows = [region.complete(region.query[None])[0]]
     for strictness in range(TUNING.polishing):
-        limits = work_limits(program, work)
-        solution = program.solve_extreme(sign, strictness, limits)
-        count_work(program, work, solution, limits[1])
+        solve = partial(program.solve_extreme, sign, strictness)
+        solution = solve_twice(solve, program, work)
         if strictness == 0:
             bound = sign * min(sign * bound, -solution.bound)
         if solution.values is None:
