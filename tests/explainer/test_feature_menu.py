@@ -89,6 +89,8 @@ def test_menu_of_an_answer_is_shown_and_survives_json() -> None:
     assert len(frame) == len(answer.menu)
     if len(answer.best.changes) <= 2:
         assert cheapest.cost == pytest.approx(answer.best.cost)
+    (first,) = cfx.explain_many(model, X.iloc[:1], space, "+2", rng=0, menu=True)
+    assert first.menu == answer.menu
     plain = explainer.explain(X.iloc[0], "+2", rng=0)
     assert plain.menu is None
     assert str(plain) == str(replace(answer, menu=None))

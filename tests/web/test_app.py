@@ -255,6 +255,26 @@ def test_curves_are_scored_by_the_model(page: httpx.Client, files: Path) -> None
     assert (gap.status_code, gap.json()["mean"]) == (200, None)
 
 
+def test_proven_answers_have_valid_ranges_and_a_menu_on_request(
+    page: httpx.Client, files: Path
+) -> None:
+    found = ask(page, target=">= +8%", budget=2000, n=1)
+    answer = found["answer"]
+    best = answer["counterfactuals"][0]
+    assert answer["proof"] == best["proof"] == "optimal"
+    assert best["valid_text"].startswith("Stays valid with ")
+    for change in best["changes"]:
+        assert change["name"] in best["valid_text"]
+    menu = page.get(f"/api/questions/{found['id']}/menu").json()
+    assert all(len(line) == 3 for line in menu["lines"])
+    people = pd.read_csv(files / "people.csv").drop(columns="name")
+    space = cfx.Space.from_data(people).only_up("age")
+    cells = {name: answer["query"][name] for name in space.features}
+    expected = cfx.menu(joblib.load(files / "model.joblib"), cells, space, ">= +8%")
+    assert menu["lines"] == expected.lines()
+    assert menu["notes"] == expected.notes()
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "html", "md", "py", "toml", "sh"])
 def test_answers_are_written_as_files(page: httpx.Client, form: str, tmp_path: Path) -> None:
     found = ask(page, target=">= +10%", seed=3, budget=200, space={"between": {"bmi": [20, 40]}})

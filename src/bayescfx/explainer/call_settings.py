@@ -70,8 +70,8 @@ class CallSettings:
     n : int, default 1
         The number of different counterfactuals wanted for one query. Each changes something that
         no other changes; fewer are returned, with a note, if there are no more. If the best answer
-        of a tree ensemble is proven, so are the others: each is the cheapest row that does not
-        change all features of an earlier answer.
+        of a tree ensemble is proven, so are the others, as far as the work allows: each is the
+        cheapest row that changes only its features.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
     timeout : float, optional

@@ -142,6 +142,8 @@ optional
         Whether a query learns from the rows of the other queries of its block.
     prove : bool or float, default True
         Whether answers are proven for models that can be read; a number is seconds per query.
+    menu : bool, default False
+        Whether answers list which features and pairs can reach the target, for tree ensembles.
 
     Returns
     -------
@@ -150,7 +152,7 @@ optional
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove)
+    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 

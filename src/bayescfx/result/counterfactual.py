@@ -36,14 +36,14 @@ class Counterfactual:
         space was made without data.
     distance : float
         The distance from the query, the part of the cost that grows with the size of the changes.
-    proof : str, optional
-        ``"optimal"`` if no cheaper row reaches the target: of the best answer no row at all, of a
-        further one no row that leaves a feature of each earlier answer unchanged. The best answer
-        may be proven ``"within 3 %"`` only. None if nothing is proven.
     valid_ranges : dict of name to ValidRange, optional
         For each changed feature the values with which the row reaches the target, its other cells
         unchanged. Known for tree ensembles whose answers are proven, fully or within a gap; else
         None.
+    proof : str, optional
+        ``"optimal"`` if no cheaper row reaches the target: for the best answer no row at all, for
+        a further one no row that changes only features that it changes. The best answer may be
+        proven ``"within 3 %"`` only. None if nothing is proven.
 
     Examples
     --------

@@ -142,7 +142,7 @@ def proof_state(cost: float, bound: float, *, is_reached: bool) -> str:
     """Return how far a proof is.
 
     >>> proof_state(2.66, 2.41, is_reached=True)
-    'proving: cost 2.66, bound 2.41, gap 10 %'
+    'proving: cost 2.66, bound 2.41, gap 11 %'
     """
     if not is_reached:
         return f"proving: no answer costs less than {number(bound, 3)}"

@@ -71,6 +71,11 @@ def test_each_answer_is_the_cheapest_of_its_features_by_brute_force(seed: int) -
     )
     assert [each.cost for each in proven][:n_same] == pytest.approx(expected[:n_same], rel=1e-6)
     assert proven[0].cost == pytest.approx(costs.min())
+    changes = region.changes(rows)
+    for each in proven:
+        others = [j for j, name in enumerate(region.names) if name not in each.changes]
+        own = costs[~changes[:, others].any(axis=1)]
+        assert each.cost == pytest.approx(own.min(), rel=1e-6)
     if n_same == len(expected):
         assert len(proven) == len(expected)
     assert answer.verify(model)

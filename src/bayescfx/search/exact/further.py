@@ -1,8 +1,9 @@
 """Further answers: the exact best of other sets of features, the cheapest first.
 
-Each further answer is the cheapest row that reaches the target and does not change all features of
-an earlier one. A row that is much the same as an earlier answer (`search.finish.different`) is
-left out, and with it all rows that change its features: they cost more and change more.
+The next candidate is the cheapest row that reaches the target and does not change all features of
+an earlier candidate: such rows cost more and change more. So it is the cheapest row that changes
+only its features. It is an answer unless it is much the same as an earlier answer
+(`search.finish.different`).
 """
 
 from __future__ import annotations
