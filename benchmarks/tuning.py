@@ -58,7 +58,7 @@ CLASSES = {
     "ascent": ("bayescfx.ascent", "maxima"),
     "sampling": ("bayescfx.space.sampling", "draws"),
     "repair": ("bayescfx.space.repair", "draws"),
-    "learning": ("bayescfx.search.learning", "many"),
+    "learning": ("bayescfx.search.question", "many"),
     "verdict": ("bayescfx.search.verdict", "verdict"),
     "binding": ("bayescfx.search.binding", "binding"),
     "auto": ("bayescfx.search.methods", "auto"),

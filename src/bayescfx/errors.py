@@ -120,9 +120,12 @@ def _similarity(given: str, known: str) -> float:
     bare = re.sub(r"[\W_]", "", given.casefold())
     if bare and bare == re.sub(r"[\W_]", "", known.casefold()):
         return 1.0
+    shorter, longer = sorted((len(given), len(known)))
+    n_extra = 2 if shorter >= 6 else 1  # letters that may be missing
+    if longer - shorter > n_extra:
+        return 0.0
     ratio = SequenceMatcher(None, given.casefold(), known.casefold()).ratio()
-    # One letter of three may be wrong, or about one of six.
-    least = 0.65 if max(len(given), len(known)) <= 4 else 0.81
+    least = 0.66 if longer <= 4 else 0.8  # one letter of three, or of five, may be wrong
     return ratio if ratio >= least else 0.0
 
 

@@ -223,6 +223,8 @@ def answers() -> Iterator[Call]:
     yield Call("what_if", lambda value: cfx.what_if(model, QUERY, {"t": value}), {"value": "2020"})
     yield Call("assess", cfx.assess, {**row, "rows": TABLE})
     yield Call("reachable", cfx.reachable, {"model": tree(), "query": QUERY, "space": space()})
+    menu = {"model": tree(), "query": QUERY, "space": space(), "target": 3.0}
+    yield Call("menu", cfx.menu, {**menu, "size": 1, "tolerance": 0.05})
     proven = cfx.explain(tree(), QUERY, space(), cfx.at_least(0.9), rng=0)
     plain = cfx.certificate(tree(), proven)
     yield Call("certificate", cfx.certificate, {"model": tree(), "answer": proven})

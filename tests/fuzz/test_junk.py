@@ -26,7 +26,10 @@ MADE = {
     "Counterfactual",
     "ReachableRange",
     "Explanation",
+    "Menu",
+    "MenuItem",
     "Step",
+    "ValidRange",
     "WhatIf",
     "plots",
 }

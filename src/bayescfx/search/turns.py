@@ -108,7 +108,6 @@ def run_searches(
     """Run the searches of several questions until each has stopped.
 
     Each round collects the proposals of every open search and scores them in one model call.
-
     Whatever ends the loop, including an error of the model, the questions stay usable, and
     ``question.stopped`` gives the reason for those whose search had stopped by then.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
@@ -26,6 +26,9 @@ from bayescfx.search.exact.query_leaves import (
 )
 from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
+
+if TYPE_CHECKING:  # loaded with the first proof
+    from scipy.sparse import csr_array
 
 #: Share of the sum of all summands by which sums may be rounded differently (numerical).
 ROUNDING = 1e-12
@@ -229,7 +232,10 @@ class BoxProblem:
         at = self.offset[feature] + cell
         is_above = cell >= self.home[feature]
         far_power = self.costs.power[at + is_above]
-        return Cuts(feature, cell, csr_array(np.hstack(weights).T.astype(np.float32)), far_power)
+        from scipy.sparse import csr_array
+
+        weight = csr_array(np.hstack(weights).T.astype(np.float32))
+        return Cuts(feature, cell, weight, far_power)
 
     # ── rows ──
 
