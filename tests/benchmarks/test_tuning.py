@@ -5,14 +5,12 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.tuning import CLASSES, KINDS, OFF, Result, changes, put
 from benchmarks.tuning_parts import PARTS, ask_draws
-
-from bayescfx.propose import moves
-from bayescfx.propose import tuning as numbers_of_propose
 
 
 def test_numbers_are_halved_and_doubled_and_whole_ones_stay_whole() -> None:
@@ -40,7 +38,9 @@ def test_every_class_has_numbers_to_change(name: str) -> None:
 
 
 def test_a_changed_number_reaches_every_module_that_uses_it() -> None:
-    old = numbers_of_propose.TUNING
+    tuning: Any = importlib.import_module("bayescfx.propose.tuning")
+    moves: Any = importlib.import_module("bayescfx.propose.moves")
+    old = tuning.TUNING
     new = replace(old, at_once=7)
     put(old, new)
     assert vars(moves)["TUNING"].at_once == 7

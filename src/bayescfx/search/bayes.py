@@ -41,7 +41,7 @@ from bayescfx.search.objectives import (
 from bayescfx.search.question import Question, Rounds, Stopped, misses
 from bayescfx.search.verdict import Outlook, Watch
 from bayescfx.space.effort import clear_changes, effort
-from bayescfx.space.neighbourhood import n_to_settle
+from bayescfx.space.neighbourhood import exchange, n_to_settle
 from bayescfx.space.sampling import sample
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 
@@ -564,7 +564,8 @@ class _Run:
         record = self.record()
         centres = record.X[np.argsort(record.cost, kind="stable")[: TUNING.n_centres]]
         objective = self._cost_improvement(surrogate, record, TUNING.min_saving)
-        rows = start.towards_query(question, centres)
+        exchanged = exchange(question.region, record.answers)  # one change dropped, another moved
+        rows = np.vstack([start.towards_query(question, centres), exchanged])
         proposal = self._draw(objective, rows)
         if proposal is None:
             proposal = self._propose(objective, starts=rows, effort="swift")
