@@ -235,7 +235,7 @@ def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None,
     if question.already_met:
         return None, None, ""
     if question.stopped == "exhausted":  # every allowed row was scored
-        proof = Proof("out of reach" if is_miss else "optimal", proof.bound)
+        proof = Proof("out of reach") if is_miss else Proof("optimal", _best_cost(question))
     if proof.conclusion in ("optimal", "out of reach"):
         return proof.conclusion, proof.bound, ""
     if proof.conclusion is None or is_miss or not proof.bound:
@@ -257,9 +257,14 @@ def _menu(block: Block, question: Question) -> Menu | None:
         return None
 
 
+def _best_cost(question: Question) -> float:
+    """Return the cost of the best row."""
+    return float(effort(question.region, question.X[[question.best]])[0])
+
+
 def _gap(question: Question, bound: float) -> str | None:
     """Return by how much the best cost may exceed the lowest one, in words; None if by much."""
-    cost = float(effort(question.region, question.X[[question.best]])[0])
+    cost = _best_cost(question)
     gap = math.ceil(1000.0 * (cost / bound - 1.0)) / 10.0
     return f"within {gap:g} %" if gap <= _LARGEST_GAP else None
 

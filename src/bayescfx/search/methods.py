@@ -1,6 +1,6 @@
-"""Searches by name, and the default one, which chooses by the budget alone.
+"""Searches by name, and the default one, which chooses by the budget and the model's class.
 
-The choice ignores outputs and time, so the same seed gives the same answer.
+The choice ignores time, so the same seed gives the same answer.
 """
 
 from __future__ import annotations

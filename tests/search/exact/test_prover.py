@@ -195,3 +195,31 @@ def test_the_table_of_a_model_is_made_once_for_all_queries_of_a_space() -> None:
     X = question.region.query[None]
     form: Any = prover.form(question.region, X, question.outputs(X))
     assert prover.table(question.region, form) is prover.table(question.region, form)
+
+
+def test_a_linear_rule_on_a_cyclic_feature_excludes_no_allowed_hour() -> None:
+    # The cells of a circle are listed by cost, so that the first and the last are not its ends.
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"hour": rng.integers(0, 24, 3000), "a": rng.integers(0, 2, 3000)}).assign(
+        b=rng.integers(0, 2, 3000)
+    )
+    y = 1.0 * ((X["hour"] == 18) & (X["a"] == 1) & (X["b"] == 1))
+    model = DecisionTreeRegressor(random_state=0).fit(X, y)
+    kinds = {"hour": cfx.Integer(0, 23, cyclic=True), "a": "integer", "b": "integer"}
+    space = cfx.Space.from_data(X, kinds=kinds).require("hour >= 18")
+    query = pd.Series({"hour": 12, "a": 0, "b": 0})
+    answer = cfx.explain(model, query, space, cfx.at_least(0.9), method="exact", rng=0)
+    assert answer.proof == "optimal"
+    assert answer.best.changes == {"hour": (12, 18), "a": (0, 1), "b": (0, 1)}
+
+
+def test_reachable_outputs_are_bounded_where_a_rule_excludes_a_corner() -> None:
+    X = pd.DataFrame({"a": np.linspace(0.0, 1.0, 101), "b": np.linspace(1.0, 0.0, 101)})
+    model = DecisionTreeRegressor(max_depth=1, random_state=0).fit(X, 1.0 * (X["a"] > 0.5))
+    kinds = {"a": cfx.Real(0.0, 1.0), "b": cfx.Real(0.0, 1.0)}
+    space = cfx.Space(kinds).require("a + b >= 1.3")
+    query = pd.Series({"a": 0.4, "b": 0.95})
+    found = cfx.reachable(model, query, space)
+    low, high = found.bounds
+    assert low <= 0.0
+    assert high >= 1.0

@@ -2,7 +2,8 @@
 
 The leaves that a box meets bound the model's score from both sides. A box is closed if the bounds
 exclude the target, if it costs too much, if a rule excludes it, or if its corner reaches the
-target. Otherwise it is split in two. Boxes with the lowest cost come first, many at a time.
+target. Otherwise it is split, at several features at once while there are few boxes. Boxes with the
+lowest cost come first, many at a time; before the first answer, those that miss the target least.
 """
 
 from __future__ import annotations
@@ -361,13 +362,11 @@ class Branching:
         keeps = np.ones(len(boxes), dtype=np.bool_)
         if not region.rules or not len(region.A):
             return keeps
-        low = np.repeat(region.query[None], len(boxes), axis=0)
-        high = low.copy()
-        low[:, problem.features] = problem.lowest[boxes.low + problem.offset]
-        high[:, problem.features] = problem.highest[boxes.high + problem.offset]
-        # Cells of a number that falls as the code rises are in falling order of the codes.
-        least = np.minimum(low, high)
-        most = np.maximum(low, high)
+        least = np.repeat(region.query[None], len(boxes), axis=0)
+        most = least.copy()
+        lowest, highest = problem.code_ranges(boxes.low, boxes.high)
+        least[:, problem.features] = lowest
+        most[:, problem.features] = highest
         for a, b in zip(region.A, region.b, strict=True):
             if (region.recomputed & (a != 0.0)).any():
                 continue
@@ -436,13 +435,17 @@ class Branching:
 
     def _note_stuck(self, boxes: Boxes) -> None:
         """Note boxes that can't be split although they may hold other rows than their corner."""
+        stuck = boxes.cost[self._is_stuck(boxes)]
+        self.stuck_cost = min(self.stuck_cost, float(stuck.min(initial=np.inf)))
+
+    def _is_stuck(self, boxes: Boxes) -> Mask:
+        """Return which unsplittable boxes ``(n,)`` may hold other rows than their corner."""
         problem = self.problem
-        if not len(boxes) or not problem.region.rules:
-            return
+        if not problem.region.rules:
+            return np.zeros(len(boxes), dtype=np.bool_)
         at = boxes.low + problem.offset
         is_wide = (problem.lowest[at] < problem.highest[at]) & problem.is_ruled
-        stuck = boxes.cost[is_wide.any(axis=1)]
-        self.stuck_cost = min(self.stuck_cost, float(stuck.min(initial=np.inf)))
+        return np.asarray(is_wide.any(axis=1))
 
 
 @dataclass(frozen=True)
@@ -500,7 +503,9 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
 def _ask_near_rows(branching: Branching) -> Generator[Array, Mask, None]:
     """Ask for the cheapest rows that are easily found, and lower the limit to their cost."""
     problem = branching.problem
-    corner = near_corners(problem)[: TUNING.asked_first]
+    corner, n_scored = near_corners(problem)
+    branching.work.done += n_scored * len(problem.root)
+    corner = corner[: TUNING.asked_first]
     if not len(corner):
         return
     is_hit = yield problem.rows(corner)
@@ -555,7 +560,7 @@ def find_extreme(problem: BoxProblem, side: int, work: Work) -> Extreme:
     while len(pool) and not work.is_over:
         batch = pool.pop(TUNING.batch)
         pool.push(branching.split(batch.take(batch.key < -side * branching.best)))
-    bound = min(pool.least_key, -side * branching.best)
+    bound = min(pool.least_key, branching.stuck_key, -side * branching.best)
     return Extreme(branching.row, branching.best, -side * bound)
 
 
@@ -571,9 +576,12 @@ class _ExtremeBranching(Branching):
         The most extreme score of an allowed corner.
     row : array of shape (d,)
         Its codes.
+    stuck_key : float
+        The lowest key of a box that could not be closed, as `stuck_cost`.
     """
 
     side: int = 1
+    stuck_key: float = np.inf
     best: float = field(init=False)
     row: Array = field(init=False)
 
@@ -581,6 +589,11 @@ class _ExtremeBranching(Branching):
         super().__post_init__()
         self.best = -self.side * np.inf
         self.row = self.problem.region.query
+
+    def _note_stuck(self, boxes: Boxes) -> None:
+        """Note the bounds of boxes that may hold other rows than their corner."""
+        stuck = boxes.key[self._is_stuck(boxes)]
+        self.stuck_key = min(self.stuck_key, float(stuck.min(initial=np.inf)))
 
     def _mark_candidates(self, boxes: Boxes, corner: Indices) -> None:
         """Order boxes by their bounds, and note the most extreme corner."""

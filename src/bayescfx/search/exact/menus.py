@@ -220,6 +220,8 @@ def restrict(problem: BoxProblem, places: Indices) -> BoxProblem:
     small.code = problem.code[at]
     small.lowest = problem.lowest[at]
     small.highest = problem.highest[at]
+    small.least = problem.least[at]
+    small.most = problem.most[at]
     small.costs = replace(
         problem.costs,
         power=problem.costs.power[at],

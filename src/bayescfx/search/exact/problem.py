@@ -123,6 +123,8 @@ class BoxProblem:
         Whether the cells of a feature are in order.
     code, lowest, highest : array of shape (cells,)
         Per cell the code nearest to the query, the lowest and the highest one.
+    least, most : array of shape (cells,)
+        The lowest and highest code of a cell and all that follow it.
     root : array of shape (words,)
         The leaves that the query can reach. Words without any, and trees that have one value left,
         are left out.
@@ -171,6 +173,8 @@ class BoxProblem:
         self.code = _joined([cells.code for cells in self.cells])
         self.lowest = _joined([cells.lowest for cells in self.cells])
         self.highest = _joined([cells.highest for cells in self.cells])
+        self.least = _joined([_from_each(np.minimum, cells.lowest) for cells in self.cells])
+        self.most = _joined([_from_each(np.maximum, cells.highest) for cells in self.cells])
         self.costs = self._make_costs()
 
     def _drop_costly(self, is_reached: Mask, sources: list[int | None], limit: float) -> None:
@@ -265,6 +269,23 @@ class BoxProblem:
             far = np.maximum(far, near)
         return self.home + side * near
 
+    def code_ranges(self, low: Indices, high: Indices) -> tuple[Array, Array]:
+        """Return the lowest and highest code ``(n, k)`` of the cells from `low` to `high`.
+
+        Cells of a line are in the order of their codes. Listed cells are in the order of their
+        costs; boxes hold one of them, or all from one on.
+        """
+        start = low + self.offset
+        end = high + self.offset
+        is_one = self.is_line | (low == high)
+        least = np.where(
+            is_one, np.minimum(self.lowest[start], self.lowest[end]), self.least[start]
+        )
+        most = np.where(
+            is_one, np.maximum(self.highest[start], self.highest[end]), self.most[start]
+        )
+        return least, most
+
     # ── bounds on the score ──
 
     def bounds(self, mask: Words) -> tuple[Array, Array]:
@@ -345,6 +366,11 @@ def features_of_rules(region: Region) -> Collection[int]:
     is_used = (region.A != 0.0).any(axis=0)
     is_used[[j for block in region.blocks for j in block]] = True
     return set(region.free[is_used[region.free]].tolist())
+
+
+def _from_each(ufunc: np.ufunc, codes: Array) -> Array:
+    """Return the least or most ``(c,)`` of the codes from each place on."""
+    return np.asarray(ufunc.accumulate(codes[::-1])[::-1])
 
 
 def _joined(parts: list[Array]) -> Array:
