@@ -205,8 +205,8 @@ def test_a_linear_rule_on_a_cyclic_feature_excludes_no_allowed_hour() -> None:
     )
     y = 1.0 * ((X["hour"] == 18) & (X["a"] == 1) & (X["b"] == 1))
     model = DecisionTreeRegressor(random_state=0).fit(X, y)
-    kinds = {"hour": cfx.Integer(0, 23, cyclic=True), "a": "integer", "b": "integer"}
-    space = cfx.Space.from_data(X, kinds=kinds).require("hour >= 18")
+    hours = cfx.Integer(0, 23, cyclic=True)
+    space = cfx.Space.from_data(X, kinds={"hour": hours}).require("hour >= 18")
     query = pd.Series({"hour": 12, "a": 0, "b": 0})
     answer = cfx.explain(model, query, space, cfx.at_least(0.9), method="exact", rng=0)
     assert answer.proof == "optimal"
