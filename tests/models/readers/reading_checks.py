@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.models.model import Model
-from bayescfx.models.readers import LinearModel, TreeEnsemble, read_model
+from bayescfx.models.readers import Form, TreeEnsemble, read_model
 
 
 @cache
@@ -58,7 +58,7 @@ def label(table: pd.DataFrame, n_classes: int = 2) -> Any:
     return np.minimum((ranks * n_classes).to_numpy().astype(int), n_classes - 1)
 
 
-def check_reading(model: Model, rows: Any, most: float = 1e-9) -> TreeEnsemble | LinearModel:
+def check_reading(model: Model, rows: Any, most: float = 1e-9) -> Form:
     """Return the form of a model after comparing it on data, random rows and thresholds.
 
     `most` is the largest difference allowed, as a share of the spread of the outputs.
