@@ -49,9 +49,9 @@ class NetworkTuning:
     precision: float = 1e3  # how much more exactly
     cuts: int = 60  # gradients of the distance, for norms other than 0 and 1
     polishing: int = 3  # how often a row is moved into the target
-    root_work: float = 800.0  # of a stage
-    excluded_work: float = 80.0  # of a stage that has no solution
-    node_work: float = 2.5
+    root_work: float = 1600.0  # of a stage, for two runs
+    excluded_work: float = 160.0  # of a stage that has no solution
+    node_work: float = 5.0  # of a node in both runs
     program_work: float = 5.0  # of a linear program
     overrun: float = 2.0  # a stage starts if its root takes at most this share of the work left
     first_share: float = 0.6  # of the seconds left, for a stage that may be cut short
@@ -362,8 +362,8 @@ def _limits_of(program: NetworkProgram, work: Work) -> tuple[float, int | None]:
     seconds = work.deadline.left * TUNING.first_share
     if not np.isfinite(work.most):
         return seconds, None
-    nodes = (work.most - work.done) / program.n_entries - TUNING.root_work
-    return seconds, max(1, int(nodes / TUNING.node_work))
+    nodes = (work.most - work.done) / program.n_entries / TUNING.node_work
+    return seconds, max(1, int(nodes))
 
 
 def _count_work(
