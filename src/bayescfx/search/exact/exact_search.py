@@ -75,7 +75,7 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     question.proof = yield from prove(question, question.prover, scored, cost, work)
     if question.proof.conclusion == "optimal":
         yield from find_further(question, question.prover, _work(question))
-    if question.proof.conclusion == "bounded" and question.reached:
+    if question.proof.conclusion == "bounded" and question.reached and not is_short:
         # The proof was cut short: its best answer may have changes that are not needed.
         yield from finish(question, question.left // 2, batch=_FINISHED_AT_ONCE)
 
