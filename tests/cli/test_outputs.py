@@ -127,8 +127,8 @@ def test_one_answer_has_its_name_in_tables_and_reports(named: Shell) -> None:
     assert table[["query", "who"]].to_numpy().tolist() == [[0, "P3"]]
     many = pd.read_csv("named.csv").iloc[[3]]
     many.to_csv("only.csv", index=False)
-    words = ("explain-many", *MODEL, "--queries", "only.csv", "--target", "+10%", "--quiet")
-    assert named(*words, "--budget", "20", "--out", "only-out.csv").code == 0
+    asked = ("explain-many", *MODEL, "--queries", "only.csv", "--target", "+10%", "--quiet")
+    assert named(*asked, "--budget", "20", "--out", "only-out.csv").code == 0
     assert list(pd.read_csv("only-out.csv").columns) == list(table.columns)
     assert named("report", "one-out.json", "--out", "one-again.csv").code == 0
     pd.testing.assert_frame_equal(pd.read_csv("one-again.csv"), table)
