@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.potentials.potential import misses
-from bayescfx.search.exact.leaves import Words
+from bayescfx.search.exact.acceleration import LOADER
 from bayescfx.search.exact.near_rows import near_corners
+from bayescfx.search.exact.pool import Boxes, Pool
 from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.steps import Scores
 
 
 @dataclass(frozen=True)
@@ -29,127 +29,22 @@ class BranchTuning:
 
     Evidence: 20 questions of `python -m benchmarks exact`, diabetes with LightGBM (2026-11-18).
     Cuts are chosen among all features at once: an eighth of the boxes that it takes to choose a
-    feature first. `far_side` between 0.1 and 1 changes the number of boxes by less than 5 %.
+    feature first.
     """
 
-    batch: int = 128  # boxes that are split at once
+    batch: int = 128  # boxes that are split at once, at least ...
+    one_in: int = 16  # ... and one in so many of those that are open ...
+    most_at_once: int = 1024  # ... but no more than these
     few: int = 64  # boxes up to which each is split at several features at once ...
     halvings: int = 4  # ... at most so many
     asked: int = 32  # corners that the model scores at once
     asked_first: int = 4  # rows that the model scores before the first box
     greedy_work: float = 1.5e6  # goes into bettering a known answer first; a tenth by default
-    far_side: float = 0.1  # weight of a cut whose far side costs nothing
-    least_room: float = 1e-12  # numerical: avoids a division by 0
     same_cost: float = 1e-9  # share of the cost by which a row must be nearer
     report_work: float = 1.5e6  # work between two reports of the bound; about a tenth of a second
 
 
 TUNING = BranchTuning()
-Singles = NDArray[np.float32]
-
-
-@dataclass(eq=False)
-class Boxes:
-    """Some boxes, as arrays that grow and shrink together.
-
-    Parameters
-    ----------
-    low, high : array of int of shape (n, k)
-        The lowest and highest cell of each feature.
-    mask : array of shape (n, words)
-        The leaves that may hold an accepted row.
-    cost : array of shape (n,)
-        The cost of the corner.
-    spread : array of shape (n, t)
-        How far apart the smallest and largest summand of each tree were, in 32 bits.
-    key : array of shape (n,)
-        The order in which boxes are split, lowest first.
-    is_new : mask of shape (n,)
-        The corner is not that of the box from which this one was split off.
-    is_candidate : mask of shape (n,)
-        The corner may be an answer, but the model has not scored it.
-    """
-
-    low: Indices
-    high: Indices
-    mask: Words
-    cost: Array
-    spread: Singles
-    key: Array
-    is_new: Mask
-    is_candidate: Mask
-
-    def __len__(self) -> int:
-        return len(self.cost)
-
-    def parts(self) -> tuple[Array | Singles | Indices | Mask | Words, ...]:
-        """Return the arrays in the order of the parameters."""
-        ranges = (self.low, self.high, self.mask)
-        return *ranges, self.cost, self.spread, self.key, self.is_new, self.is_candidate
-
-    def take(self, chosen: Indices | Mask) -> Boxes:
-        """Return some of the boxes."""
-        return Boxes(*(part[chosen] for part in self.parts()))  # type: ignore[arg-type]  # in order
-
-
-class Pool:
-    """The open boxes, those with the lowest key first.
-
-    Boxes are kept in arrays that grow; a heap has their keys and places.
-    """
-
-    def __init__(self, boxes: Boxes) -> None:
-        self._stored = boxes.take(np.empty(0, dtype=np.intp))
-        self._heap: list[tuple[float, int]] = []
-        self._free: list[int] = []
-        self.push(boxes)
-
-    def __len__(self) -> int:
-        return len(self._heap)
-
-    @property
-    def least_key(self) -> float:
-        """The lowest key of an open box; infinite without any."""
-        return self._heap[0][0] if self._heap else np.inf
-
-    @property
-    def costs(self) -> Array:
-        """The costs ``(n,)`` of the open boxes."""
-        return self._stored.cost[[place for _, place in self._heap]]
-
-    def push(self, boxes: Boxes) -> None:
-        """Add boxes."""
-        n = len(boxes)
-        if n > len(self._free):
-            self._grow(n - len(self._free))
-        places = [self._free.pop() for _ in range(n)]
-        for stored, part in zip(self._stored.parts(), boxes.parts(), strict=True):
-            stored[places] = part
-        for key, place in zip(boxes.key.tolist(), places, strict=True):
-            heappush(self._heap, (key, place))
-
-    def _grow(self, least: int) -> None:
-        """Make room for more boxes."""
-        old = len(self._stored)
-        new = max(least, old, TUNING.batch)
-        grown = []
-        for part in self._stored.parts():
-            room = np.empty((new, *part.shape[1:]), dtype=part.dtype)
-            grown.append(np.concatenate([part, room]))
-        self._stored = Boxes(*grown)
-        self._free += range(old, old + new)
-
-    def pop(self, most: int) -> Boxes:
-        """Remove and return the boxes with the lowest keys."""
-        places = [heappop(self._heap)[1] for _ in range(min(most, len(self._heap)))]
-        self._free += places
-        return self._stored.take(np.array(places, dtype=np.intp))
-
-    def sort_by_cost(self) -> None:
-        """Order the boxes by their cost from now on."""
-        self._stored.key = self._stored.cost.copy()
-        self._heap = [(float(self._stored.cost[place]), place) for _, place in self._heap]
-        heapify(self._heap)
 
 
 @dataclass(eq=False)
@@ -260,100 +155,55 @@ class Branching:
         """
         boxes.is_new[:] = False
         boxes.is_candidate[:] = False
+        problem = self.problem
+        steps = LOADER.find_steps(problem)
         is_used = np.zeros(boxes.low.shape, dtype=np.bool_)
-        chosen = self._choose_cuts(boxes, is_used)
+        chosen = steps.choose_cuts(problem, boxes, self.limit, is_used)
         is_split = chosen >= 0
         self._note_stuck(boxes.take(~is_split))
-        boxes, is_used = self._halve(boxes.take(is_split), chosen[is_split], is_used[is_split])
+        boxes = boxes.take(is_split)
+        boxes, is_used = steps.halve(problem, boxes, chosen[is_split], is_used[is_split])
         for _ in range(1, TUNING.halvings):
             if not 0 < len(boxes) <= TUNING.few:
                 break
-            chosen = self._choose_cuts(boxes, is_used)
-            boxes, is_used = self._halve(boxes, chosen, is_used)
+            chosen = steps.choose_cuts(problem, boxes, self.limit, is_used)
+            boxes, is_used = steps.halve(problem, boxes, chosen, is_used)
         return self._bound(boxes)
-
-    def _halve(self, boxes: Boxes, chosen: Indices, is_used: Mask) -> tuple[Boxes, Mask]:
-        """Return boxes halved at chosen cuts ``(n,)``, if any, and the features used ``(n, k)``."""
-        problem = self.problem
-        whole = np.flatnonzero(chosen < 0)
-        each = np.flatnonzero(chosen >= 0)
-        feature = problem.cuts.feature[chosen[each]]
-        cut = problem.cuts.cell[chosen[each]]
-        is_used[each, feature] = True
-        order = np.concatenate([each, each, whole])
-        children = boxes.take(order)
-        n = len(each)
-        first = np.arange(n)
-        children.high[first, feature] = cut
-        children.low[n + first, feature] = cut + 1
-        at = problem.offset[feature] + cut
-        children.mask[:n] &= problem.upper[at]
-        children.mask[n : 2 * n] &= problem.lower[at + 1]
-        is_far_first = problem.home[feature] > cut
-        children.is_new[:n] |= is_far_first
-        children.is_new[n : 2 * n] |= ~is_far_first
-        return children, is_used[order]
 
     def _bound(self, boxes: Boxes) -> Boxes:
         """Return the boxes that stay open, with costs and candidates."""
-        problem = self.problem
         self.work.done += boxes.mask.size
-        corner = problem.corner(boxes.low, boxes.high)
-        boxes.cost = problem.costs.total(corner + problem.offset)
-        is_open = self._pin(boxes)
-        is_open &= self._keeps_rules(boxes)
-        is_open &= boxes.cost < self.limit
-        boxes = boxes.take(is_open)
-        corner = corner[is_open]
-        self._narrow(boxes, corner)
-        low, high = problem.bounds(boxes.mask)
-        is_open = np.asarray(np.isfinite(low).all(axis=1))
-        with np.errstate(invalid="ignore"):
-            is_open &= problem.is_possible(*problem.scores(low, high))
-        boxes = boxes.take(is_open)
-        if not len(boxes):
-            return boxes
-        low = low[is_open]
-        high = high[is_open]
-        boxes.spread = (high - low).astype(np.float32)
-        problem.drop_leaves(boxes.mask, low, high)
+        LOADER.note_work(boxes.mask.size)
+        steps = LOADER.find_steps(self.problem)
+        boxes, scores = steps.bound(self.problem, boxes, self.limit, scores_all=self.is_greedy)
+        is_open = np.flatnonzero(self._keeps_rules(boxes) & self._is_wanted(boxes))
+        if len(is_open) < len(boxes):
+            boxes = boxes.take(is_open)
+            scores = scores.take(is_open)
         boxes.key = boxes.cost.copy()
-        self._mark_candidates(boxes, corner[is_open])
-        return boxes.take(problem.has_leaves(boxes.mask))
+        if len(boxes):
+            self._mark_candidates(boxes, scores)
+        return boxes
 
-    def _mark_candidates(self, boxes: Boxes, corner: Indices) -> None:
+    def _mark_candidates(self, boxes: Boxes, scores: Scores) -> None:
         """Find the corners that may be answers; before the first answer, order boxes by them."""
         problem = self.problem
-        new = np.arange(len(boxes)) if self.is_greedy else np.flatnonzero(boxes.is_new)
-        if not len(new):
-            return
-        score = problem.corner_scores(corner[new])
         if self.is_greedy:
-            boxes.key[new] = misses(tuple(problem.accepted), score)
-        hits = new[problem.is_possible(score, score) & boxes.is_new[new]]
-        boxes.is_candidate[hits[self._is_allowed(corner[hits])]] = True
+            boxes.key = misses(tuple(problem.accepted), scores.corner)
+        hits = np.flatnonzero(boxes.is_new)
+        hits = hits[problem.is_possible(scores.corner[hits], scores.corner[hits])]
+        corner = problem.corner(boxes.low[hits], boxes.high[hits])
+        boxes.is_candidate[hits[self._is_allowed(corner)]] = True
+
+    def _is_wanted(self, boxes: Boxes) -> Mask:
+        """Return which boxes ``(n,)`` are not excluded for a reason of their own."""
+        return np.ones(len(boxes), dtype=np.bool_)
 
     def _is_allowed(self, corner: Indices) -> Mask:
         """Return which corners ``(n, k)`` keep all rules."""
         if not len(corner) or not self.problem.region.rules:
             return np.ones(len(corner), dtype=np.bool_)
         return self.problem.region.contains(self.problem.rows(corner))
-
-    def _pin(self, boxes: Boxes) -> Mask:
-        """Fix the other features of boxes that have used up the changes; return which may go on."""
-        problem = self.problem
-        most = problem.region.max_changes
-        if most is None:
-            return np.ones(len(boxes), dtype=np.bool_)
-        is_moved = (boxes.low > problem.home) | (boxes.high < problem.home)
-        n_moved = is_moved.sum(axis=1)
-        is_pinned = ~is_moved & (n_moved >= most)[:, None] & (boxes.low < boxes.high)
-        for j in np.flatnonzero(is_pinned.any(axis=0)).tolist():
-            pinned = is_pinned[:, j]
-            boxes.low[pinned, j] = problem.home[j]
-            boxes.high[pinned, j] = problem.home[j]
-            boxes.mask[pinned] &= problem.own[problem.offset[j] + problem.home[j]]
-        return np.asarray(n_moved <= most)
 
     def _keeps_rules(self, boxes: Boxes) -> Mask:
         """Return which boxes may hold a row that keeps the linear rules."""
@@ -374,64 +224,6 @@ class Branching:
             slack = TUNING.same_cost * (abs(b) + np.abs(ends * a[a != 0.0]).sum(axis=1))
             keeps &= ~(ends @ a[a != 0.0] > b + slack)
         return keeps
-
-    def _narrow(self, boxes: Boxes, corner: Indices) -> None:
-        """Leave out cells that cost too much together with the changes that a box needs.
-
-        Only boxes with a new corner have less room than before.
-        """
-        new = np.flatnonzero(boxes.is_new)
-        if not np.isfinite(self.limit) or not len(new):
-            return
-        problem = self.problem
-        costs = problem.costs
-        corner = corner[new]
-        power = costs.power[corner + problem.offset]
-        premium = costs.premium[corner + problem.offset]
-        rest = power.sum(axis=1, keepdims=True) - power  # of the other features
-        rest_premium = premium.sum(axis=1, keepdims=True) - premium
-        room = costs.max_power(self.limit, rest_premium + costs.most_premium) - rest
-        low = boxes.low[new]
-        high = boxes.high[new]
-        last = problem.farthest_cell(high, room, 1)
-        is_above = (high > last) & (last >= low)
-        is_above &= problem.is_line | (last == low)
-        first = problem.farthest_cell(low, room, -1)
-        is_below = (low < first) & (first <= high)
-        for j in np.flatnonzero((is_above | is_below).any(axis=0)).tolist():
-            above = new[is_above[:, j]]
-            boxes.high[above, j] = last[is_above[:, j], j]
-            boxes.mask[above] &= problem.upper[problem.offset[j] + boxes.high[above, j]]
-            below = new[is_below[:, j]]
-            boxes.low[below, j] = first[is_below[:, j], j]
-            boxes.mask[below] &= problem.lower[problem.offset[j] + boxes.low[below, j]]
-
-    def _choose_cuts(self, boxes: Boxes, is_used: Mask) -> Indices:
-        """Return the cut ``(n,)`` at which to split each box; -1 where nothing is left.
-
-        Features in `is_used` ``(n, k)`` are left out.
-
-        It is the cut that matters most to the trees whose summands have the widest spread, and
-        that leaves least to spend on the far side.
-        """
-        problem = self.problem
-        cuts = problem.cuts
-        if not len(cuts.cell) or not len(boxes):
-            return np.full(len(boxes), -1)
-        # Arrays of shape (cuts, n) from here on.
-        cell = cuts.cell[:, None]
-        start = boxes.low.T[cuts.feature]
-        is_inside = (cell >= start) & (cell < boxes.high.T[cuts.feature])
-        is_inside &= ~is_used.T[cuts.feature]
-        if not problem.is_line.all():  # of listed cells the first is split off
-            is_inside &= problem.is_line[cuts.feature][:, None] | (cell == start)
-        power = problem.costs.power[problem.corner(boxes.low, boxes.high) + problem.offset]
-        room = np.maximum(self.limit - power.sum(axis=1), TUNING.least_room)
-        share = (cuts.far_power[:, None] - power.T[cuts.feature]) / room
-        worth = cuts.weight @ boxes.spread.T
-        worth *= TUNING.far_side + np.clip(share, 0.0, 1.0)
-        chosen = np.where(is_inside, worth, -1.0).argmax(axis=0)
-        return np.where(is_inside.any(axis=0), chosen, -1)
 
     def _note_stuck(self, boxes: Boxes) -> None:
         """Note boxes that can't be split although they may hold other rows than their corner."""
@@ -485,7 +277,7 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     pool = Pool(branching.start())
     while len(pool) and not branching.work.is_over:
         branching.work.report(pool, min(branching.stuck_cost, branching.limit))
-        batch = pool.pop(TUNING.batch)
+        batch = pool.pop(_batch_size(len(pool)))
         batch = batch.take(batch.cost < branching.limit)
         batch = yield from _ask_candidates(branching, batch)
         if branching.is_greedy and branching.is_greed_over:
@@ -498,6 +290,11 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     cost = min(open_cost, branching.stuck_cost, branching.limit)
     is_stuck = branching.stuck_cost < branching.limit
     return Bound(cost, open_cost >= branching.limit and not is_stuck, is_stuck)
+
+
+def _batch_size(n_open: int) -> int:
+    """Return how many of the open boxes are split at once."""
+    return min(max(TUNING.batch, n_open // TUNING.one_in), TUNING.most_at_once)
 
 
 def _ask_near_rows(branching: Branching) -> Generator[Array, Mask, None]:
@@ -558,7 +355,7 @@ def find_extreme(problem: BoxProblem, side: int, work: Work) -> Extreme:
     branching = _ExtremeBranching(problem, work=work, side=side)
     pool = Pool(branching.start())
     while len(pool) and not work.is_over:
-        batch = pool.pop(TUNING.batch)
+        batch = pool.pop(_batch_size(len(pool)))
         pool.push(branching.split(batch.take(batch.key < -side * branching.best)))
     bound = min(pool.least_key, branching.stuck_key, -side * branching.best)
     return Extreme(branching.row, branching.best, -side * bound)
@@ -595,21 +392,22 @@ class _ExtremeBranching(Branching):
         stuck = boxes.key[self._is_stuck(boxes)]
         self.stuck_key = min(self.stuck_key, float(stuck.min(initial=np.inf)))
 
-    def _mark_candidates(self, boxes: Boxes, corner: Indices) -> None:
+    def _mark_candidates(self, boxes: Boxes, scores: Scores) -> None:
         """Order boxes by their bounds, and note the most extreme corner."""
         problem = self.problem
-        lower, upper = problem.scores(*problem.bounds(boxes.mask))
-        boxes.key = np.asarray(-self.side * (upper if self.side > 0 else lower))
-        score = problem.corner_scores(corner)
-        is_better = self.side * score > self.side * self.best
+        boxes.key = np.asarray(-self.side * (scores.high if self.side > 0 else scores.low))
+        is_better = self.side * scores.corner > self.side * self.best
         better = np.flatnonzero(is_better & boxes.is_new)
+        rows = problem.rows(problem.corner(boxes.low[better], boxes.high[better]))
         if len(better) and problem.region.rules:
-            better = better[problem.region.contains(problem.rows(corner[better]))]
+            is_allowed = problem.region.contains(rows)
+            better = better[is_allowed]
+            rows = rows[is_allowed]
         if not len(better):
             return
-        at = better[np.argmax(self.side * score[better])]
-        self.best = float(score[at])
-        self.row = problem.rows(corner[[at]])[0]
+        at = int(np.argmax(self.side * scores.corner[better]))
+        self.best = float(scores.corner[better[at]])
+        self.row = rows[at]
         # Only boxes that may do better stay open.
         ends = (self.best, np.inf) if self.side > 0 else (-np.inf, self.best)
         problem.accepted = [ends]

@@ -16,7 +16,7 @@ from bayescfx.arrays import Array
 from bayescfx.data.tables import Layout, cells_of, dtype_to_plain
 from bayescfx.data.values import Plain, to_plain
 from bayescfx.potentials import Intervals
-from bayescfx.search.exact.branching import TUNING, Boxes, Branching, Work
+from bayescfx.search.exact.branching import TUNING, Branching, Work
 from bayescfx.search.exact.cells import Listing, NoProof
 from bayescfx.search.exact.certificate_check import FORMAT, BoxBounds, checksum, digest_of_model
 from bayescfx.search.exact.certificate_space import (
@@ -26,7 +26,9 @@ from bayescfx.search.exact.certificate_space import (
     read_question,
 )
 from bayescfx.search.exact.leaves import LeafTable
+from bayescfx.search.exact.pool import Boxes
 from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.steps import choose_cuts, drop_leaves, halve, narrow, pin, tree_bounds
 from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
@@ -220,12 +222,12 @@ class _Recorder(Branching):
         parts = zip(*(boxes.parts() for _, _, boxes in batch), strict=True)
         boxes = Boxes(*(np.concatenate(part) for part in parts))
         is_used = np.zeros(boxes.low.shape, dtype=np.bool_)
-        chosen = self._choose_cuts(boxes, is_used)
+        chosen = choose_cuts(self.problem, boxes, self.limit, is_used)
         if (chosen < 0).any():
             place = int(np.flatnonzero(chosen < 0)[0])
             text = self.bounds.question.describe(batch[place][1])
             raise NoProof(f"no reason excludes the rows with {text}")
-        children, _ = self._halve(boxes, chosen, is_used)
+        children, _ = halve(self.problem, boxes, chosen, is_used)
         self._tighten(children)
         found = []
         for i, (node, box, _) in enumerate(batch):
@@ -244,12 +246,12 @@ class _Recorder(Branching):
         """Leave out cells and leaves that can't matter, in place."""
         problem = self.problem
         self.work.done += boxes.mask.size
-        self._pin(boxes)
+        pin(problem, boxes)
         boxes.is_new[:] = True
-        self._narrow(boxes, problem.corner(boxes.low, boxes.high))
-        low, high = problem.bounds(boxes.mask)
+        narrow(problem, boxes, self.limit)
+        low, high = tree_bounds(problem, boxes.mask)
         with np.errstate(invalid="ignore"):  # empty trees are closed by the check
-            problem.drop_leaves(boxes.mask, low, high)
+            drop_leaves(problem, boxes.mask, (low, high))
             spread = np.nan_to_num(high - low, posinf=0.0, neginf=0.0)
         boxes.spread = spread.astype(np.float32)
 

@@ -18,8 +18,9 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.models.readers import TreeEnsemble
 from bayescfx.search.exact.branching import TUNING as BRANCHING
-from bayescfx.search.exact.branching import Boxes, Branching, Work, find_nearest
+from bayescfx.search.exact.branching import Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.pool import Boxes
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Prover, ScoredCodes, raw_intervals
 from bayescfx.search.finish import different
@@ -42,9 +43,9 @@ class OtherBranching(Branching):
 
     avoided: list[Indices] = field(default_factory=list)
 
-    def _pin(self, boxes: Boxes) -> Mask:
-        """Close boxes in which all features of an avoided set have moved."""
-        is_open = super()._pin(boxes)
+    def _is_wanted(self, boxes: Boxes) -> Mask:
+        """Exclude boxes in which all features of an avoided set have moved."""
+        is_open = super()._is_wanted(boxes)
         home = self.problem.home
         is_moved = (boxes.low > home) | (boxes.high < home)
         for places in self.avoided:

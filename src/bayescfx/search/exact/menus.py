@@ -18,7 +18,8 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import Branching, Work, find_nearest
 from bayescfx.search.exact.leaves import BITS, LeafTable, Words
-from bayescfx.search.exact.problem import BoxProblem, Cuts, extremes
+from bayescfx.search.exact.problem import BoxProblem, Cuts
+from bayescfx.search.exact.steps import extremes
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 

@@ -15,7 +15,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.cells import Line, LocalCells, local_cells
-from bayescfx.search.exact.leaves import BITS, LeafTable, Words
+from bayescfx.search.exact.leaves import LeafTable
 from bayescfx.search.exact.query_leaves import (
     QueryLeaves,
     cut_weights,
@@ -24,6 +24,7 @@ from bayescfx.search.exact.query_leaves import (
     nearest_cells,
     pack_leaves,
 )
+from bayescfx.search.exact.steps import row_sums, tree_bounds
 from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
@@ -32,10 +33,6 @@ if TYPE_CHECKING:  # loaded with the first proof
 
 #: Share of the sum of all summands by which sums may be rounded differently (numerical).
 ROUNDING = 1e-12
-_ALL = np.uint64(2**64 - 1)
-_ONE = np.uint64(1)
-#: Halving steps that find a place among the 64 values of a word.
-_STEPS = (32, 16, 8, 4, 2, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +58,9 @@ class Costs:
 
     def total(self, at: Indices) -> Array:
         """Return the cost ``(n,)`` of rows in cells ``(n, k)``."""
-        power = self.power[at].sum(axis=1)
+        power = row_sums(self.power[at])
         distance = power if self.norm in (0, 1) else power ** (1.0 / self.norm)
-        return np.asarray(distance + self.premium[at].sum(axis=1) * np.minimum(distance, 1.0))
+        return np.asarray(distance + row_sums(self.premium[at]) * np.minimum(distance, 1.0))
 
     def max_power(self, limit: float, premium: Array) -> Array:
         """Return the sum of powers at which the cost comes to a limit, given the premiums."""
@@ -82,7 +79,7 @@ class Cuts:
     cell : array of int of shape (cuts,)
         The last cell before the cut.
     weight : sparse array of shape (cuts, t)
-        How much each cut matters to each tree, in 32 bits.
+        How much each cut matters to each tree.
     far_power : array of shape (cuts,)
         What the nearest cell beyond the cut costs, seen from the query.
     """
@@ -241,6 +238,11 @@ class BoxProblem:
         weight = csr_array(np.hstack(weights).T.astype(np.float32))
         return Cuts(feature, cell, weight, far_power)
 
+    @property
+    def accepted_range(self) -> tuple[float, float]:
+        """The lowest and highest accepted score."""
+        return min(low for low, _ in self.accepted), max(high for _, high in self.accepted)
+
     # ── rows ──
 
     def corner(self, low: Indices, high: Indices) -> Indices:
@@ -252,22 +254,6 @@ class BoxProblem:
         X = np.repeat(self.region.query[None], len(corner), axis=0)
         X[:, self.features] = self.code[corner + self.offset]
         return self.region.complete(X)
-
-    def farthest_cell(self, end: Indices, room: Array, side: int) -> Indices:
-        """Return the last cells ``(n, k)`` from the query's towards `end` that cost at most `room`.
-
-        `side` is 1 for cells above the query's and -1 for cells below; costs rise on either side.
-        """
-        near = np.zeros(end.shape, dtype=np.intp)
-        far = np.maximum(side * (end - self.home), 0)
-        home = self.home + self.offset
-        for _ in range(int(far.max(initial=0)).bit_length()):
-            middle = (near + far + 1) // 2
-            is_within = self.costs.power[home + side * middle] <= room
-            near = np.where(is_within, middle, near)
-            far = np.where(is_within, far, middle - 1)
-            far = np.maximum(far, near)
-        return self.home + side * near
 
     def code_ranges(self, low: Indices, high: Indices) -> tuple[Array, Array]:
         """Return the lowest and highest code ``(n, k)`` of the cells from `low` to `high`.
@@ -288,28 +274,13 @@ class BoxProblem:
 
     # ── bounds on the score ──
 
-    def bounds(self, mask: Words) -> tuple[Array, Array]:
-        """Return the smallest and largest summand ``(n, t)`` of each tree; infinite if none."""
-        low, high = extremes(mask, self.flat_values)
-        if len(self.tree_start) < mask.shape[1]:
-            low = np.minimum.reduceat(low, self.tree_start, axis=1)
-            high = np.maximum.reduceat(high, self.tree_start, axis=1)
-        return low, high
-
-    def has_leaves(self, mask: Words) -> Mask:
-        """Return which boxes ``(n,)`` have a leaf of every tree."""
-        is_used = mask != 0
-        if len(self.tree_start) < mask.shape[1]:
-            is_used = np.logical_or.reduceat(is_used, self.tree_start, axis=1)
-        return np.asarray(is_used.all(axis=1))
-
     def scores(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return bounds ``(n,)`` on the score from bounds on the summands ``(n, t)``.
 
         With several sums the score is the log-odds of the chosen one.
         """
         if len(self.base) == 1:
-            return low.sum(axis=1) + self.base[0], high.sum(axis=1) + self.base[0]
+            return row_sums(low) + self.base[0], row_sums(high) + self.base[0]
         chosen = self.table.form.chosen
         lows = np.stack([low[:, self.group == g].sum(axis=1) for g in range(len(self.base))])
         highs = np.stack([high[:, self.group == g].sum(axis=1) for g in range(len(self.base))])
@@ -333,28 +304,8 @@ class BoxProblem:
         mask = np.repeat(self.root[None], len(corner), axis=0)
         for j in range(corner.shape[1]):
             mask &= self.own[corner[:, j] + self.offset[j]]
-        low, _ = self.bounds(mask)
+        low, _ = tree_bounds(self, mask)
         return self.scores(low, low)[0]
-
-    def drop_leaves(self, mask: Words, low: Array, high: Array) -> None:
-        """Drop leaves that exclude the target whatever the other trees do, in place.
-
-        `low` and `high` are the bounds ``(n, t)`` of `mask`.
-        """
-        if len(self.base) > 1 or not self.accepted:
-            return
-        start = min(pair[0] for pair in self.accepted)
-        end = max(pair[1] for pair in self.accepted)
-        most = end - (low.sum(axis=1, keepdims=True) + self.base[0] - low)
-        least = start - (high.sum(axis=1, keepdims=True) + self.base[0] - high)
-        is_useless = (high > most) | (low < least)
-        row, word = np.nonzero(is_useless[:, self.tree_of_word])
-        if not len(row):
-            return
-        tree = self.tree_of_word[word]
-        up_to_most = _bits_up_to(self.flat_values, word, most[row, tree])
-        below_least = _bits_up_to(self.flat_values, word, np.nextafter(least[row, tree], -np.inf))
-        mask[row, word] &= up_to_most & ~below_least
 
 
 def features_of_rules(region: Region) -> Collection[int]:
@@ -395,30 +346,3 @@ def _cells_of_query(
         sources.append(None)
     farthest = np.inf if region.cost.norm == 0 else limit
     return local_cells(region, all_cells, farthest, ruled), sources
-
-
-def extremes(mask: Words, flat_values: Array) -> tuple[Array, Array]:
-    """Return the values ``(n, words)`` of the lowest and highest bit; infinite if there is none."""
-    start = np.arange(mask.shape[1]) * BITS
-    lowest = mask & (~mask + _ONE)
-    # No two neighbouring bits are left, so that the float does not round up to the next power.
-    highest = mask & ~(mask >> _ONE)
-    low = flat_values[start + np.maximum(np.frexp(lowest.astype(np.float64))[1] - 1, 0)]
-    high = flat_values[start + np.maximum(np.frexp(highest.astype(np.float64))[1] - 1, 0)]
-    is_empty = mask == 0
-    if is_empty.any():
-        low = np.where(is_empty, np.inf, low)
-        high = np.where(is_empty, -np.inf, high)
-    return low, high
-
-
-def _bits_up_to(flat_values: Array, word: Indices, bound: Array) -> Words:
-    """Return words with the bits of all values that are at most a bound ``(n,)``."""
-    start = word * BITS
-    count = np.zeros(len(word), dtype=np.intp)
-    for step in _STEPS:
-        place = np.minimum(count + step, BITS) - 1
-        is_within = (flat_values[start + place] <= bound) & (count + step <= BITS)
-        count += step * is_within
-    shift = np.minimum(count, BITS - 1).astype(np.uint64)
-    return np.where(count == BITS, _ALL, (_ONE << shift) - _ONE)
