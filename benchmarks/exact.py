@@ -13,14 +13,14 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import bayescfx as cfx
-from benchmarks import extremes, treecf_answers
+from benchmarks import exact_courses, extremes, treecf_answers
 from benchmarks.readable import CELLS, TOLERANCE, Subject, subject
 from benchmarks.reporting import RESULTS, aim, machine, show_table, write
 
@@ -335,6 +335,33 @@ def far_target(asked: Subject, row: int) -> Any:
     return asked.target(row, 2.0)
 
 
+@dataclass
+class Course:
+    """A listener for `on_step` that keeps the course of a search and its proofs."""
+
+    begin: float = field(default_factory=time.process_time)
+    kept: list[tuple[float, float | None, float]] = field(default_factory=list)
+
+    def __call__(self, step: cfx.Step) -> None:
+        """Keep the CPU seconds, the cost of the best answer and the proven bound."""
+        cost = step.cost if step.reached else None
+        self.kept.append((time.process_time() - self.begin, cost, step.bound or 0.0))
+
+    def points(self, record: Record) -> list[tuple[float, float | None, float]]:
+        """Return CPU seconds, cost (None before an answer) and the best bound until then.
+
+        The last point is that of the returned answer. `auto` proves before and after its sweep, so
+        that a later report may have a lower bound; the higher one still holds.
+        """
+        last = (record["seconds"], record["cost"], record["bound"] or 0.0)
+        points = []
+        highest = 0.0
+        for seconds, cost, bound in (*self.kept, last):
+            highest = max(highest, bound)
+            points.append((seconds, cost, highest))
+        return points
+
+
 def measure_far(asked: Subject, settings: Settings) -> Record:
     """Return the gap of each question after several time limits."""
     explainer = cfx.Explainer(asked.predictor, asked.space)
@@ -346,8 +373,11 @@ def measure_far(asked: Subject, settings: Settings) -> Record:
         records[f"{limit:g}"] = []
         for row in rows:
             target = far_target(asked, row)
-            record, _ = ask(asked, row, target, explainer=explainer, prove=limit)
+            course = Course() if limit == max(FAR_LIMITS) else None
+            record, _ = ask(asked, row, target, explainer=explainer, prove=limit, on_step=course)
             record["gap"] = gap(record)
+            if course is not None:
+                record["course"] = course.points(record)
             records[f"{limit:g}"].append(record)
     summary = {}
     for name, answers in records.items():
@@ -446,6 +476,9 @@ def run(settings: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -
         for name in parts:
             found[name] = measure_part(name, settings)
             PARTS[name][2](found[name])
+            if name == "far":
+                picture = RESULTS / "exact-far-quick.png" if settings.quick else exact_courses.PICTURE
+                exact_courses.draw(found[name], picture)
     return found
 
 
