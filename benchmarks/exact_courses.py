@@ -1,6 +1,6 @@
 """A picture of proofs: the cost of the best answer and the proven bound over time.
 
-``python -m benchmarks.exact_courses`` draws it again from the stored figures of ``exact --part far``.
+``python -m benchmarks.exact_courses`` draws it again from the stored figures of the part `far`.
 """
 
 from __future__ import annotations
