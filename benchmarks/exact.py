@@ -13,14 +13,14 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import bayescfx as cfx
-from benchmarks import extremes, treecf_answers
+from benchmarks import exact_courses, extremes, ocean_answers, treecf_answers
 from benchmarks.readable import CELLS, TOLERANCE, Subject, subject
 from benchmarks.reporting import RESULTS, aim, machine, show_table, write
 
@@ -46,6 +46,7 @@ class Settings:
     data: tuple[str, ...] | None = None
     models: tuple[str, ...] | None = None
     treecf: Path | None = None
+    ocean: Path | None = None
     resume: bool = False
 
     @property
@@ -335,6 +336,33 @@ def far_target(asked: Subject, row: int) -> Any:
     return asked.target(row, 2.0)
 
 
+@dataclass
+class Course:
+    """A listener for `on_step` that keeps the course of a search and its proofs."""
+
+    begin: float = field(default_factory=time.process_time)
+    kept: list[tuple[float, float | None, float]] = field(default_factory=list)
+
+    def __call__(self, step: cfx.Step) -> None:
+        """Keep the CPU seconds, the cost of the best answer and the proven bound."""
+        cost = step.cost if step.reached else None
+        self.kept.append((time.process_time() - self.begin, cost, step.bound or 0.0))
+
+    def points(self, record: Record) -> list[tuple[float, float | None, float]]:
+        """Return CPU seconds, cost (None before an answer) and the best bound until then.
+
+        The last point is that of the returned answer. `auto` proves before and after its sweep, so
+        that a later report may have a lower bound; the higher one still holds.
+        """
+        last = (record["seconds"], record["cost"], record["bound"] or 0.0)
+        points = []
+        highest = 0.0
+        for seconds, cost, bound in (*self.kept, last):
+            highest = max(highest, bound)
+            points.append((seconds, cost, highest))
+        return points
+
+
 def measure_far(asked: Subject, settings: Settings) -> Record:
     """Return the gap of each question after several time limits."""
     explainer = cfx.Explainer(asked.predictor, asked.space)
@@ -346,8 +374,11 @@ def measure_far(asked: Subject, settings: Settings) -> Record:
         records[f"{limit:g}"] = []
         for row in rows:
             target = far_target(asked, row)
-            record, _ = ask(asked, row, target, explainer=explainer, prove=limit)
+            course = Course() if limit == max(FAR_LIMITS) else None
+            record, _ = ask(asked, row, target, explainer=explainer, prove=limit, on_step=course)
             record["gap"] = gap(record)
+            if course is not None:
+                record["course"] = course.points(record)
             records[f"{limit:g}"].append(record)
     summary = {}
     for name, answers in records.items():
@@ -380,6 +411,45 @@ def show_far(cells: dict[str, Record]) -> None:
     show_table("Far targets: 1 - bound / cost after a time limit", head, rows)
 
 
+# ── forests for two classes, beside OCEAN ──
+
+
+def measure_classes(forest: ocean_answers.Forest, settings: Settings) -> Record:
+    """Return our answers and OCEAN's to the nearest row of the other class."""
+    predictor = cfx.probability(forest.model, 1)
+    explainer = cfx.Explainer(predictor, forest.space)
+    rows = forest.rows(settings.queries)
+    records = []
+    for row in (rows[0], *rows):  # the first question twice, and timed the second time
+        begin = time.process_time()
+        answer = explainer.explain(
+            forest.X.iloc[row], forest.target(row), rng=0, tolerance=1e-9, prove=SECONDS
+        )
+        seconds = time.process_time() - begin
+        cost = answer.best.cost if answer.status == "reached" else None
+        record = {"row": row, "seconds": seconds, "proof": answer.proof, "cost": cost}
+        records.append({**record, "distance": answer.best.distance})
+    found: Record = {"ours": records[1:], "ocean": []}
+    summary: Record = {}
+    if settings.ocean:
+        found["ocean"] = ocean_answers.answers(forest, rows, settings.ocean, SECONDS)
+        summary = ocean_answers.compare(found["ours"], found["ocean"])
+    return {**found, "summary": summary}
+
+
+def show_classes(cells: dict[str, Record]) -> None:
+    """Print the comparison with OCEAN."""
+    rows = []
+    for name, cell in cells.items():
+        figures = cell["summary"]
+        keys = ("ours_proven", "ocean_proven", "ours_median", "ocean_median", "ours_worst")
+        row = [figures.get(key) for key in (*keys, "ocean_worst", "compared", "difference")]
+        rows.append((name, *row, figures.get("contradictions", figures.get("error"))))
+    head = ["forest", "proven", "OCEAN", "median", "OCEAN", "worst", "OCEAN", "compared"]
+    head += ["largest difference", "contradictions"]
+    show_table("The other class, beside OCEAN (CP-SAT), CPU seconds", head, rows)
+
+
 # ── the parts ──
 
 Measure = Callable[[Any, Settings], Record]
@@ -399,11 +469,20 @@ def limits(settings: Settings) -> Iterator[tuple[str, Any]]:
             yield name, lambda cell=cell, n=max_changes: extremes.make_limit(cell[0], cell[1], n)
 
 
+def forests(settings: Settings) -> Iterator[tuple[str, Any]]:
+    """Yield the names of forests for two classes and their makers; none without OCEAN."""
+    for data, n_trees, depth in ocean_answers.CELLS if settings.ocean else ():
+        if settings.has((data, "forest")):
+            name = f"{data}/forest, {n_trees} trees"
+            yield name, lambda cell=(data, n_trees, depth): ocean_answers.make_forest(*cell)
+
+
 PARTS: dict[str, tuple[Callable[[Settings], Iterator[tuple[str, Any]]], Measure, Any]] = {
     "near": (lambda settings: subjects(CELLS, settings), measure_near, show_near),
     "reach": (limits, measure_reach, show_reach),
     "many": (lambda settings: subjects(MANY_CELLS, settings), measure_many, show_many),
     "far": (lambda settings: subjects(FAR_CELLS, settings), measure_far, show_far),
+    "classes": (forests, measure_classes, show_classes),
 }
 
 
@@ -439,6 +518,8 @@ def run(settings: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -
         print("  (OMP_NUM_THREADS is not 1: CPU seconds may be those of several threads)")
     if settings.treecf is None:
         print("  (treecf left out: no --treecf PYTHON)")
+    if settings.ocean is None:
+        print("  (part `classes` left out: no --ocean PYTHON)")
     print(f"  {json.dumps(machine())}", flush=True)
     found = {}
     with warnings.catch_warnings():
@@ -446,6 +527,11 @@ def run(settings: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -
         for name in parts:
             found[name] = measure_part(name, settings)
             PARTS[name][2](found[name])
+            if name == "far":
+                picture = (
+                    RESULTS / "exact-far-quick.png" if settings.quick else exact_courses.PICTURE
+                )
+                exact_courses.draw(found[name], picture)
     return found
 
 
@@ -456,6 +542,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", nargs="+", help="tables")
     parser.add_argument("--models", nargs="+", help="models")
     parser.add_argument("--treecf", type=Path, help="the Python of an environment with treecf")
+    parser.add_argument("--ocean", type=Path, help="the Python of an environment with oceanpy")
     parser.add_argument("--resume", action="store_true", help="measure only what is not stored")
     given = parser.parse_args(words)
     settings = Settings(
@@ -463,6 +550,7 @@ def main(words: Sequence[str] | None = None) -> None:
         data=tuple(given.data) if given.data else None,
         models=tuple(given.models) if given.models else None,
         treecf=given.treecf,
+        ocean=given.ocean,
         resume=given.resume,
     )
     run(settings, given.part)

@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 import bayescfx as cfx
 from bayescfx.errors import ModelError, SettingsError
 from bayescfx.potentials import contains
+from bayescfx.result.menu import MenuItem
 from bayescfx.space.effort import effort
 
 
@@ -105,6 +106,16 @@ def test_out_of_reach_for_every_set_is_said() -> None:
         "None of these sets reaches the target.\n"
         "Cannot reach it alone (proven): a, b, c, d.\n"
         "Cannot reach it (proven): 6 larger sets."
+    )
+
+
+def test_a_menu_that_was_cut_short_claims_nothing() -> None:
+    unknown = MenuItem(("a", "b"), "unknown")
+    excluded = MenuItem(("a",), "cannot", is_proven=True)
+    assert str(cfx.Menu((excluded, unknown))) == (
+        "None of these sets is known to reach the target.\n"
+        "Cannot reach it alone (proven): a.\n"
+        "Not known, the work was cut short: a and b."
     )
 
 

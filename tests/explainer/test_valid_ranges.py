@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import bayescfx as cfx
 from bayescfx.potentials import contains
+from bayescfx.result.valid_range import range_text, rounded_inwards
 
 
 def table(seed: int = 0, n: int = 400) -> tuple[pd.DataFrame, Any]:
@@ -41,6 +42,22 @@ def table(seed: int = 0, n: int = 400) -> tuple[pd.DataFrame, Any]:
     y = 2 * X.real + X.large / 2e4 + X.tenths / 3 + X.whole / 10 + 2 * X.single
     y += 3 * X.level.isin(["red", "black"]) + 2 * np.cos(X.hour / 24 * 2 * np.pi)
     return X, y + rng.normal(scale=0.2, size=n)
+
+
+def test_a_single_value_at_the_end_of_the_space_is_the_only_one() -> None:
+    quality = cfx.Ordinal(["poor", "fair", "good"])
+    assert range_text(quality, (2, 2), is_lowest=False, is_highest=True) == "only good"
+    assert range_text(quality, (1, 2), is_lowest=False, is_highest=True) == (
+        "any allowed value from fair"
+    )
+    assert range_text(quality, (0, 0), is_lowest=True, is_highest=True) == "any allowed value"
+
+
+def test_ends_with_few_digits_are_printed_as_they_are() -> None:
+    low, high = rounded_inwards(4.226800000000001, 4.2836)  # 4.2836 is stored a little below itself
+    assert high == "4.2836"
+    assert 4.226800000000001 <= float(low) <= 4.2269
+    assert rounded_inwards(-4.2836, -4.2268) == ("-4.2836", "-4.2268")
 
 
 def fit(kind: str, X: pd.DataFrame, y: Any) -> Any:

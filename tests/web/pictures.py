@@ -30,6 +30,9 @@ def main() -> None:
             shoot()
             assert viewer.run() == "reached"
             shoot()
+            viewer.at("menu").locator("summary").click()
+            viewer.at("menu-line").first.wait_for()
+            viewer.at("menu").screenshot(path=str(FOLDER / "menu.png"))
             viewer.at("whatif-start").first.click()
             viewer.at("curve-chart").locator("svg").first.wait_for()
             shoot()

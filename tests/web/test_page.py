@@ -170,6 +170,71 @@ def test_answers_are_kept_compared_and_survive_a_reload(viewer: Viewer) -> None:
     viewer.ended()
 
 
+def test_a_proven_answer_has_badges_ranges_and_a_menu(viewer: Viewer) -> None:
+    viewer.target(">= +10%")
+    viewer.settings(seed="14", n="2")
+    assert viewer.run() == "reached"
+    for badge in viewer.at("proof").all():
+        assert badge.inner_text().startswith("proven ")
+    cards = viewer.at("answer-card").all()
+    assert viewer.at("proof").count() == 1 + len(cards)
+    for card in cards:
+        text = viewer.at("valid-ranges", card).inner_text()
+        assert text.startswith("Stays valid with ")
+        for change in viewer.at("change", card).all():
+            assert change.get_attribute("data-feature") in text
+    requests: list[str] = []
+    viewer.page.on("request", lambda sent: requests.append(sent.url))
+    title = viewer.at("menu").locator("summary")
+    title.click()
+    viewer.at("menu-line").first.wait_for()
+    for line in viewer.at("menu-line").all():
+        features, cost, changes = line.locator("th, td").all_inner_texts()
+        assert features
+        assert changes
+        assert float(cost.removesuffix(" (not proven)")) > 0
+    title.click()
+    title.click()
+    viewer.at("menu-line").first.wait_for()
+    assert sum(url.endswith("/menu") for url in requests) == 1
+
+
+def test_choices_and_their_notes_are_written_as_text(viewer: Viewer) -> None:
+    write = (
+        "menu => Promise.all([import('/static/menu.js'), import('/static/dom.js')]).then("
+        "([m, { h }]) => h('div', null, m.menuTable(menu)).innerText)"
+    )
+    empty = {"lines": [], "notes": ["Cannot reach it alone (proven): bmi."]}
+    text = viewer.page.evaluate(write, empty)
+    assert "No feature and no pair is known to reach the target." in text
+    assert "Cannot reach it alone (proven): bmi." in text
+    names = {"lines": [["<b>bmi</b> alone", "4.51", "bmi 36.6 → 24.1"]], "notes": []}
+    assert "<b>bmi</b> alone" in viewer.page.evaluate(write, names)
+
+
+def test_unproven_answers_have_no_menu(viewer: Viewer) -> None:
+    viewer.target(">= +10%")
+    viewer.settings(method="random", budget="100", seed="15")
+    viewer.run()
+    assert viewer.at("proof").count() == 0
+    assert viewer.at("menu").count() == 0
+
+
+def test_answers_fit_any_width(viewer: Viewer) -> None:
+    viewer.target(">= +10%")
+    viewer.settings(seed="11", n="3")
+    assert viewer.run() == "reached"
+    viewer.at("menu").locator("summary").click()
+    viewer.at("menu-line").first.wait_for()
+    for number in (0, 1):
+        viewer.at("compare").nth(number).click()
+    viewer.at("compare-table").wait_for()
+    for width in (1440, 1024, 390):
+        viewer.page.set_viewport_size({"width": width, "height": 900})
+        viewer.page.wait_for_timeout(300)
+        assert viewer.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_what_if_begins_at_an_answer_and_shows_the_curve(viewer: Viewer) -> None:
     viewer.target(">= +10%")
     viewer.settings(seed="12")

@@ -147,8 +147,10 @@ class Menu:
     def __repr__(self) -> str:
         texts = [[name, f"cost {cost}", changes] for name, cost, changes in self.lines()]
         lines = [f"  {line}" for line in aligned(texts, "<<<")]
-        head = ["Reaches the target:"] if lines else ["None of these sets reaches the target."]
-        return "\n".join([*head, *lines, *self.notes()])
+        head = "Reaches the target:" if lines else "None of these sets reaches the target."
+        if not lines and self.with_status("unknown"):
+            head = "None of these sets is known to reach the target."
+        return "\n".join([head, *lines, *self.notes()])
 
     def to_dict(self) -> dict[str, Plain]:
         """Return the menu in JSON's own types."""

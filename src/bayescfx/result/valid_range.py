@@ -79,9 +79,9 @@ def range_text(
     texts = feature.format(low), feature.format(high)
     if feature.numeric and not feature.code_step:
         texts = rounded_inwards(low, high)
-    words = _OPEN_ENDS.get((is_lowest, is_highest))
-    if words is None:
-        words = "only {0}" if texts[0] == texts[1] else "{0} to {1}"
+    words = _OPEN_ENDS.get((is_lowest, is_highest), "{0} to {1}")
+    if texts[0] == texts[1] and not (is_lowest and is_highest):
+        words = "only {0}"
     return words.format(*texts)
 
 
@@ -90,12 +90,15 @@ def rounded_inwards(low: float, high: float) -> tuple[str, str]:
 
     >>> rounded_inwards(4.166650001, 4.18209)
     ('4.1667', '4.182')
+    >>> rounded_inwards(4.2268, 4.2836)
+    ('4.2268', '4.2836')
     """
     size = max(abs(low), abs(high))
     if not _SMALLEST < size < _LARGEST:
         return repr(low), repr(high)
     first = math.floor(math.log10(size))
-    exact = Decimal(low), Decimal(high)
+    # The text of a float stands for the float: 4.2836 is not rounded down to 4.2835.
+    exact = Decimal(repr(float(low))), Decimal(repr(float(high)))
     loss = (exact[1] - exact[0]) * _LARGEST_LOSS
     for digits in range(DIGITS, MOST_DIGITS + 1):
         unit = Decimal(1).scaleb(min(0, first + 1 - digits))

@@ -125,7 +125,7 @@ function answerScreen(question) {
         { class: "row spread" },
         h(
           "h2",
-          { id },
+          { id, class: "badged" },
           badge(status),
           " ",
           proofBadge(answer),

@@ -31,12 +31,21 @@ export function badge(status) {
 }
 
 /**
- * Return the badge of a proof: "proven optimal", "proven within 3 %" or "proven"; null without one.
+ * Return a proof in words: "proven optimal", "proven within 3 %" or "proven"; null without one.
  * @param {{proof: string | null, status: string}} answer
  */
-export function proofBadge({ proof, status }) {
+export function proofText({ proof, status }) {
   if (!proof) return null;
-  const text = status === "unreachable" ? "proven" : `proven ${proof}`;
+  return status === "unreachable" ? "proven" : `proven ${proof}`;
+}
+
+/**
+ * Return the badge of a proof; null without one.
+ * @param {{proof: string | null, status: string}} answer
+ */
+export function proofBadge(answer) {
+  const text = proofText(answer);
+  if (text === null) return null;
   return h("span", { class: "badge proven", "data-test": "proof" }, icon("check"), text);
 }
 

@@ -36,8 +36,9 @@ export function historyButton() {
   }
   on("history", refresh);
   refresh();
-  const props = { "data-test": "history", onclick: () => openList(refresh) };
-  return h("button", props, icon("list"), h("span", null, "Earlier questions"), number);
+  const title = "Earlier questions";
+  const props = { "data-test": "history", title, onclick: () => openList(refresh) };
+  return h("button", props, icon("list"), h("span", { class: "roomy" }, title), number);
 }
 
 /** @param {() => Promise<void>} refresh */

@@ -27,13 +27,13 @@ export function menuTable({ lines, notes }) {
   );
   const table = h(
     "table",
-    { class: "menu" },
+    { class: "choices" },
     h("thead", null, h("tr", null, head)),
     h("tbody", null, body),
   );
-  const none = h("p", null, "No single feature and no pair reaches the target.");
+  const none = h("p", null, "No feature and no pair is known to reach the target.");
   return [
-    lines.length ? table : none,
+    lines.length ? h("div", { class: "wide-table" }, table) : none,
     notes.map((text) => h("p", { class: "soft", dir: "auto" }, clip(text, 1500))),
   ];
 }

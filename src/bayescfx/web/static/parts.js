@@ -97,7 +97,14 @@ function answerCard(question, k) {
     h(
       "header",
       { class: "row spread" },
-      h("h3", { id }, `Answer ${k + 1} `, badge(status), " ", proofBadge({ ...found, status })),
+      h(
+        "h3",
+        { id, class: "badged" },
+        `Answer ${k + 1} `,
+        badge(status),
+        " ",
+        proofBadge({ ...found, status }),
+      ),
       h("p", { class: "big", "data-test": "answer-output" }, output),
     ),
     sentence(found),

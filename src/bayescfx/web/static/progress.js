@@ -14,7 +14,7 @@ const ANNOUNCE_PAUSE = 5000; // milliseconds between two announcements to screen
 
 /** Build the panel of progress: {node, draw}. */
 export function progressPanel() {
-  const head = h("h2", { id: "progress-title" });
+  const head = h("h2", { id: "progress-title", class: "badged" });
   const facts = h("dl", { class: "facts" });
   const bar = h("progress", {
     max: 1,

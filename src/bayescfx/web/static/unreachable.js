@@ -28,7 +28,7 @@ export function unreachableScreen(question) {
   const { unit, name } = state.site.output;
   const heading = h(
     "h2",
-    { id: "unreachable-title" },
+    { id: "unreachable-title", class: "badged" },
     badge("unreachable"),
     " ",
     proofBadge(answer),
