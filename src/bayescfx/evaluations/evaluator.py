@@ -7,8 +7,9 @@ that asked for it. To the evaluator a question is an :class:`Account`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -75,6 +76,11 @@ class _NewRows:
     keys: list[bytes]
     rows: Rows
     payers: list[Account]
+
+    def charges(self) -> Iterator[tuple[Account, int]]:
+        """Yield accounts with the number of rows, in order, that each is charged for."""
+        for account, own in groupby(self.payers):
+            yield account, len(list(own))
 
     def take(self, chosen: Sequence[int]) -> _NewRows:
         """Return some of the rows."""
@@ -185,15 +191,13 @@ class Evaluator:
         known = self.known.index
         older = self.known.older_index
         for account, X, keys in requests:
-            chosen: list[int] = []
-            left = account.left
+            first: dict[bytes, int] = {}  # positions of new rows by key
             for i, key in enumerate(keys):
-                if len(chosen) == left:
-                    break
                 if key not in known and key not in older and key not in payers:
-                    payers[key] = account
-                    chosen.append(i)
-            parts.append(X[chosen])
+                    first.setdefault(key, i)
+            chosen = dict(islice(first.items(), max(account.left, 0)))
+            payers |= dict.fromkeys(chosen, account)
+            parts.append(X[list(chosen.values())])
         if not payers:
             return None
         X = np.concatenate(parts)
@@ -202,8 +206,8 @@ class Evaluator:
 
     def _score(self, new: _NewRows, *, is_retry: bool = False) -> bool:
         """Send rows to the model and record them; return whether all of them were scored."""
-        for account in new.payers:
-            account.spent += 1
+        for account, n_rows in new.charges():
+            account.spent += n_rows
         # Rows that the file has by now, mostly from an earlier run of this call that was cut
         # short, are not sent; everything else is as if they were.
         kept = self._read_file(new.rows) if self._reads_file else {}
@@ -311,9 +315,10 @@ class Evaluator:
             attach(error, evaluations=self.evaluations)
             raise
         finally:
-            start = self.known.extend(new.X, y, new.keys)
-            for place, account in enumerate(new.payers, start):
-                account.paid.append(place)
+            place = self.known.extend(new.X, y, new.keys)
+            for account, n_rows in new.charges():
+                account.paid += range(place, place + n_rows)
+                place += n_rows
 
 
 class Account:
