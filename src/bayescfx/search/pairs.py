@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from bayescfx.arrays import Array, Indices, Mask, firsts
+from bayescfx.arrays import Array, Indices, Mask, firsts, largest
 from bayescfx.potentials import Intervals
 from bayescfx.search.objectives import Record
 from bayescfx.space.effort import effort, effort_parts
@@ -159,7 +159,7 @@ class Pairs:
 
     def _take(self, pairs: Indices, worth: Array, k: int) -> Array:
         """Return the rows of the `k` pairs with the largest worth, which are then closed."""
-        top = pairs[np.argsort(-worth, kind="stable")[:k]]
+        top = pairs[largest(worth, k)]
         self.is_open[top] = False
         return self.rows(top)
 
@@ -174,7 +174,7 @@ class Pairs:
         if record.n == 1:
             return pairs, worth, record.most
         # Rows take memory: of many pairs only the most promising are compared with the answers.
-        pairs = pairs[np.argsort(-worth, kind="stable")[: TUNING.compared]]
+        pairs = pairs[largest(worth, TUNING.compared)]
         bar = record.beat(self.rows(pairs))
         is_cheap = self.cost[pairs] < bar
         pairs = pairs[is_cheap]
@@ -250,7 +250,8 @@ class Pairs:
             room = region.max_changes - int(region.changes(moves.base[None]).sum())
             is_made &= (rank < room) | (self._premiums[best] < 0.0)
         rows = np.repeat(moves.base[None], len(worth), axis=0)
-        for k, move in enumerate(best.T):
+        for k in np.flatnonzero(is_made.any(axis=0)).tolist():
+            move = best[:, k]
             rows = np.where(self._touched[move] & is_made[:, [k]], moves.X[move], rows)
         return rows, self.value + (moves.gain[best] * is_made).sum(axis=1)
 
@@ -267,9 +268,11 @@ def chance(accepted: Intervals, mean: Array, std: Array) -> Array:
     """
     found = np.zeros(len(mean))
     for low, high in accepted:
-        with np.errstate(invalid="ignore"):  # nothing is expected of outputs that overflow
-            ends = (low - mean) / std, (high - mean) / std
-        a, b = np.nan_to_num(ends, posinf=np.inf, neginf=-np.inf)
+        with np.errstate(invalid="ignore"):
+            a = (low - mean) / std
+            b = (high - mean) / std
+        a[np.isnan(a)] = 0.0  # nothing is expected of outputs that overflow
+        b[np.isnan(b)] = 0.0
         # On the side where the curve is small, differences do not cancel.
         is_above = a > 0.0
         left = np.where(is_above, -b, a)
