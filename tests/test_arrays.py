@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.arrays import Memory, firsts, largest, sorted_rows
+from bayescfx.arrays import Memory, firsts, sorted_rows
 
 
 def test_each_row_is_computed_once_and_the_cache_is_limited() -> None:
@@ -35,15 +35,6 @@ def test_the_first_of_equal_rows_is_kept() -> None:
     assert firsts(X).tolist() == [0, 1, 4]
     assert firsts(X > 0.5).tolist() == [0, 1, 4]
     assert firsts(X[:0]).tolist() == []
-
-
-def test_the_largest_values_come_in_the_order_of_a_stable_sort() -> None:
-    rng = np.random.default_rng(0)
-    for values in (rng.integers(5, size=40) + 0.0, rng.random(40), np.array([1.0, np.nan, 2.0])):
-        order = np.argsort(-values, kind="stable")
-        for k in (0, 1, 2, 7, 40, 100):
-            assert largest(values, k).tolist() == order[:k].tolist()
-    assert largest(np.empty(0), 3).tolist() == []
 
 
 def test_sorted_rows_are_those_of_numpy() -> None:

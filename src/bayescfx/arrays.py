@@ -35,15 +35,6 @@ def firsts(X: Array | Mask) -> Indices:
     return np.fromiter(positions.values(), dtype=np.intp, count=len(positions))
 
 
-def largest(values: Array, k: int) -> Indices:
-    """Return the positions of the `k` largest values, the largest first; of equal ones in order."""
-    falling = -values
-    at = np.arange(len(values))
-    if 0 < k < len(values):  # only those are sorted
-        at = np.flatnonzero(~(falling > np.partition(falling, k - 1)[k - 1]))
-    return np.asarray(at[np.argsort(falling[at], kind="stable")[:k]])
-
-
 def sorted_rows(X: Array) -> Array:
     """Return the rows ``(n, d)`` in the order of their columns, equal ones once."""
     # np.unique(axis=0) compares one number after the other, which takes several times as long.

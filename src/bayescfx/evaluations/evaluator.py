@@ -7,9 +7,10 @@ that asked for it. To the evaluator a question is an :class:`Account`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -76,11 +77,6 @@ class _NewRows:
     keys: list[bytes]
     rows: Rows
     payers: list[Account]
-
-    def charges(self) -> Iterator[tuple[Account, int]]:
-        """Yield accounts with the number of rows, in order, that each is charged for."""
-        for account, own in groupby(self.payers):
-            yield account, len(list(own))
 
     def take(self, chosen: Sequence[int]) -> _NewRows:
         """Return some of the rows."""
@@ -206,7 +202,7 @@ class Evaluator:
 
     def _score(self, new: _NewRows, *, is_retry: bool = False) -> bool:
         """Send rows to the model and record them; return whether all of them were scored."""
-        for account, n_rows in new.charges():
+        for account, n_rows in Counter(new.payers).items():
             account.spent += n_rows
         # Rows that the file has by now, mostly from an earlier run of this call that was cut
         # short, are not sent; everything else is as if they were.
@@ -315,10 +311,9 @@ class Evaluator:
             attach(error, evaluations=self.evaluations)
             raise
         finally:
-            place = self.known.extend(new.X, y, new.keys)
-            for account, n_rows in new.charges():
-                account.paid += range(place, place + n_rows)
-                place += n_rows
+            start = self.known.extend(new.X, y, new.keys)
+            for place, account in enumerate(new.payers, start):
+                account.paid.append(place)
 
 
 class Account:

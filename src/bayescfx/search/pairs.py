@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from bayescfx.arrays import Array, Indices, Mask, firsts, largest
+from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.potentials import Intervals
 from bayescfx.search.objectives import Record
 from bayescfx.space.effort import effort, effort_parts
@@ -159,7 +159,11 @@ class Pairs:
 
     def _take(self, pairs: Indices, worth: Array, k: int) -> Array:
         """Return the rows of the `k` pairs with the largest worth, which are then closed."""
-        top = pairs[largest(worth, k)]
+        loss = -worth
+        some = np.arange(len(loss))
+        if 0 < k < len(loss):  # only pairs that may be taken are sorted
+            some = np.flatnonzero(~(loss > np.partition(loss, k - 1)[k - 1]))
+        top = pairs[some[np.argsort(loss[some], kind="stable")[:k]]]
         self.is_open[top] = False
         return self.rows(top)
 
@@ -174,7 +178,7 @@ class Pairs:
         if record.n == 1:
             return pairs, worth, record.most
         # Rows take memory: of many pairs only the most promising are compared with the answers.
-        pairs = pairs[largest(worth, TUNING.compared)]
+        pairs = pairs[np.argsort(-worth, kind="stable")[: TUNING.compared]]
         bar = record.beat(self.rows(pairs))
         is_cheap = self.cost[pairs] < bar
         pairs = pairs[is_cheap]

@@ -177,29 +177,23 @@ class Moves(NamedTuple):
         rows : array of shape (m, d)
         gains : array of shape (m,)
         """
-        has_previous, gains = self.previous_gains()
+        has_previous = np.concatenate([[-1], self.ray[:-1]]) == self.ray
         rows_before = np.vstack([self.base, self.X[:-1]])
-        return has_previous, np.where(has_previous[:, None], rows_before, self.base), gains
-
-    def previous_gains(self) -> tuple[Mask, Array]:
-        """Return whether each move has one before it on its ray, and the gain before it."""
-        has_previous = np.zeros(len(self.ray), dtype=np.bool_)
-        has_previous[1:] = self.ray[1:] == self.ray[:-1]
-        gains = np.zeros(len(self.gain))
-        gains[1:] = self.gain[:-1]
-        return has_previous, np.where(has_previous, gains, 0.0)
+        gains_before = np.concatenate([[0.0], self.gain[:-1]])
+        rows = np.where(has_previous[:, None], rows_before, self.base)
+        return has_previous, rows, np.where(has_previous, gains_before, 0.0)
 
     @property
     def has_steps(self) -> bool:
         """Whether a move gains exactly as much as the one before on a ray that has some effect."""
-        has_previous, gain = self.previous_gains()
+        has_previous, _, gain = self.previous()
         has_effect = np.zeros(self.ray.max(initial=-1) + 1, dtype=np.bool_)  # by ray
         has_effect[self.ray[self.gain != 0.0]] = True
         return bool((has_previous & has_effect[self.ray] & (self.gain == gain)).any())
 
     def distinct_gains(self) -> Moves:
         """Return the moves that gain something else than those before, and each ray's last."""
-        has_previous, gain = self.previous_gains()
+        has_previous, _, gain = self.previous()
         is_last = np.append(~has_previous[1:], True)
         return self.take(~has_previous | is_last | (self.gain != gain))
 

@@ -60,7 +60,10 @@ class Coordinates:
         self._rows = np.arange(len(line))
         self._table = np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
-            self._table[row] = _table(region, j, float(low[row]), float(high[row]))
+            key = j, float(low[row]), float(high[row])
+            if key not in region.coordinate_tables:  # a search makes coordinates at every step
+                region.coordinate_tables[key] = _tabulated(region.data[:, j], *key[1:])
+            self._table[row] = region.coordinate_tables[key]
         self._rises = np.diff(self._table, axis=1)
 
     def suit(self, X: Array) -> bool:
@@ -105,14 +108,6 @@ class Coordinates:
         for pulled, gradient in zip(out, gradients, strict=True):
             pulled[:, self.linear] = gradient[:, : len(self.linear)] * slope
         return out
-
-
-def _table(region: Region, j: int, low: float, high: float) -> Array:
-    """Return the coordinates of feature `j` from `low` to `high`, computed once per region."""
-    key = j, low, high
-    if key not in region.coordinate_tables:
-        region.coordinate_tables[key] = _tabulated(region.data[:, j], low, high)
-    return region.coordinate_tables[key]
 
 
 def _tabulated(data: Array, low: float, high: float) -> Array:
