@@ -38,7 +38,7 @@ def test_the_first_of_equal_rows_is_kept() -> None:
 
 
 def test_sorted_rows_are_those_of_numpy() -> None:
-    X = np.random.default_rng(0).integers(-1, 2, size=(60, 3)) * 0.5
+    X = 0.5 * np.random.default_rng(0).integers(-1, 2, size=(60, 3)).astype(np.float64)
     X[::7] *= -0.0
     found = sorted_rows(X)
     assert found.tolist() == np.unique(X, axis=0).tolist()
