@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.arrays import Memory, firsts
+from bayescfx.arrays import Memory, firsts, sorted_rows
 
 
 def test_each_row_is_computed_once_and_the_cache_is_limited() -> None:
@@ -35,3 +35,12 @@ def test_the_first_of_equal_rows_is_kept() -> None:
     assert firsts(X).tolist() == [0, 1, 4]
     assert firsts(X > 0.5).tolist() == [0, 1, 4]
     assert firsts(X[:0]).tolist() == []
+
+
+def test_sorted_rows_are_those_of_numpy() -> None:
+    X = 0.5 * np.random.default_rng(0).integers(-1, 2, size=(60, 3)).astype(np.float64)
+    X[::7] *= -0.0
+    found = sorted_rows(X)
+    assert found.tolist() == np.unique(X, axis=0).tolist()
+    assert not np.signbit(found[found == 0.0]).any()
+    assert sorted_rows(X[:0]).shape == (0, 3)

@@ -35,6 +35,15 @@ def firsts(X: Array | Mask) -> Indices:
     return np.fromiter(positions.values(), dtype=np.intp, count=len(positions))
 
 
+def sorted_rows(X: Array) -> Array:
+    """Return the rows ``(n, d)`` in the order of their columns, equal ones once."""
+    # np.unique(axis=0) compares one number after the other, which takes several times as long.
+    ordered = X[np.lexsort(X.T[::-1])] + 0.0  # -0.0 + 0.0 is 0.0
+    is_new = np.ones(len(X), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return np.asarray(ordered[is_new])
+
+
 def not_among(X: Array, others: Array) -> Mask:
     """Return which rows ``(n, d)`` equal none of the other rows ``(m, d)``."""
     keys = set(row_keys(others))

@@ -11,6 +11,7 @@ from bayescfx.data import Categorical, Integer, Ordinal, Real
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from bayescfx.surrogate import coordinates as coordinates_module
 from bayescfx.surrogate.coordinates import Coordinates
 
 SKEWED = np.random.default_rng(0).lognormal(3.0, 1.0, size=400)
@@ -149,3 +150,19 @@ def test_all_kinds_alone_have_coordinates() -> None:
     circle = Space({"h": Integer(0, 23, cyclic=True)})
     assert rows_of(circle, {"h": 3}).shape[1] == 2
     assert rows_of(Space({"a": Real(0, 1)}), {"a": 0.5}).shape[1] == 1
+
+
+def test_a_feature_is_tabulated_once_per_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    around = region()
+    calls: list[float] = []
+
+    def tabulated(data: Array, low: float, high: float) -> Array:
+        calls.append(low)
+        return inner(data, low, high)
+
+    inner = coordinates_module._tabulated
+    monkeypatch.setattr(coordinates_module, "_tabulated", tabulated)
+    first = Coordinates(around, around.query[None])
+    again = Coordinates(around, ROWS)
+    assert len(calls) == len(first.linear)
+    np.testing.assert_array_equal(again(ROWS), first(ROWS))

@@ -7,8 +7,10 @@ that asked for it. To the evaluator a question is an :class:`Account`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -185,15 +187,13 @@ class Evaluator:
         known = self.known.index
         older = self.known.older_index
         for account, X, keys in requests:
-            chosen: list[int] = []
-            left = account.left
+            first: dict[bytes, int] = {}  # positions of new rows by key
             for i, key in enumerate(keys):
-                if len(chosen) == left:
-                    break
                 if key not in known and key not in older and key not in payers:
-                    payers[key] = account
-                    chosen.append(i)
-            parts.append(X[chosen])
+                    first.setdefault(key, i)
+            chosen = dict(islice(first.items(), max(account.left, 0)))
+            payers |= dict.fromkeys(chosen, account)
+            parts.append(X[list(chosen.values())])
         if not payers:
             return None
         X = np.concatenate(parts)
@@ -202,8 +202,8 @@ class Evaluator:
 
     def _score(self, new: _NewRows, *, is_retry: bool = False) -> bool:
         """Send rows to the model and record them; return whether all of them were scored."""
-        for account in new.payers:
-            account.spent += 1
+        for account, n_rows in Counter(new.payers).items():
+            account.spent += n_rows
         # Rows that the file has by now, mostly from an earlier run of this call that was cut
         # short, are not sent; everything else is as if they were.
         kept = self._read_file(new.rows) if self._reads_file else {}

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bayescfx.acquisition import log_probability_in
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, sorted_rows
 from bayescfx.checks import check_whole
 from bayescfx.deadline import time_limit
 from bayescfx.propose import Acquisition, Proposal, propose
@@ -616,7 +616,7 @@ class _Run:
 
     def _best_of(self, objective: Acquisition, rows: Array) -> Proposal:
         """Return the best rows ``(n, d)`` that are not scored, as many as a batch takes."""
-        rows = np.unique(rows + 0.0, axis=0)
+        rows = sorted_rows(rows)
         rows = rows[~self.question.known.holds(rows)]
         value = objective.value(rows) if len(rows) else np.empty(0)
         order = np.argsort(-value, kind="stable")[: self.settings.batch]

@@ -204,13 +204,15 @@ def distinct(question: Question, n: int) -> Indices:
         for i in np.flatnonzero(is_open).tolist():
             features = changed[i].tobytes()
             is_repeated = only_new_sets and features in sets
-            if len(chosen) == n or is_repeated or not is_open[i]:
+            if is_repeated or not is_open[i]:
                 continue
             is_open[i] = False
             if needless(region, X, X[i]) if is_reached else _is_outdone(changed, i):
                 continue
             sets.add(features)
             chosen.append(i)
+            if len(chosen) == n:
+                return np.asarray(some[chosen])
             is_open &= different(region, X, X[chosen[-1:]])[:, 0]  # the others are much the same
     return np.asarray(some[chosen])
 

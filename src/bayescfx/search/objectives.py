@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.acquisition import LogEI, log_probability_in
-from bayescfx.arrays import Array, Indices, Mask, row_keys
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.finish import different, further
 from bayescfx.space.effort import clear_changes, effort, effort_rise
@@ -172,31 +172,37 @@ class FlatBoxes:
     def __init__(self, region: Region, X: Array, y: Array, missed: Mask) -> None:
         self._free = region.free
         codes = X[:, self._free]
-        groups = _rows_alike(y, codes[:, region.categorical[self._free]], np.flatnonzero(missed))
-        boxes = [(codes[rows].min(axis=0), codes[rows].max(axis=0)) for rows in groups]
-        sizes = [len(rows) for rows in groups]
-        self._boxes = np.array(boxes).reshape(-1, 2, codes.shape[1])
+        order, starts = _rows_alike(y, codes[:, region.categorical[self._free]], missed)
+        self._low = np.minimum.reduceat(codes[order], starts)
+        self._high = np.maximum.reduceat(codes[order], starts)
         # A box that holds any other row is not constant.
-        self._boxes = self._boxes[self._inside(X).sum(axis=0) == sizes]
+        is_constant = self._inside(X).sum(axis=0) == np.diff(starts, append=len(order))
+        self._low = self._low[is_constant]
+        self._high = self._high[is_constant]
 
     def _inside(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` lie in which of the boxes ``(n, b)``."""
         codes = X[:, None, self._free]
-        low, high = self._boxes.transpose(1, 0, 2)
-        return np.asarray(((codes >= low) & (codes <= high)).all(axis=2))
+        return np.asarray(((codes >= self._low) & (codes <= self._high)).all(axis=2))
 
     def hold(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` lie in one of the boxes."""
         return np.asarray(self._inside(X).any(axis=1))
 
 
-def _rows_alike(y: Array, levels: Array, rows: Indices) -> list[list[int]]:
-    """Return groups of at least two of the rows with equal outputs and equal levels."""
+def _rows_alike(y: Array, levels: Array, chosen: Mask) -> tuple[Indices, Indices]:
+    """Return the positions of chosen rows with equal outputs and equal levels, group by group.
+
+    Also where each group, of at least two rows, starts among them.
+    """
+    rows = np.flatnonzero(chosen)
     keys = np.column_stack([y, levels])[rows]
-    groups: dict[bytes, list[int]] = {}
-    for key, row in zip(row_keys(keys), rows.tolist(), strict=True):
-        groups.setdefault(key, []).append(row)
-    return [group for group in groups.values() if len(group) > 1]
+    order = np.lexsort(keys.T)
+    is_first = np.ones(len(rows), dtype=np.bool_)
+    is_first[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    group = np.cumsum(is_first) - 1
+    kept = np.bincount(group)[group] > 1
+    return rows[order[kept]], np.flatnonzero(is_first[kept])
 
 
 class FailedHits(NamedTuple):

@@ -159,7 +159,11 @@ class Pairs:
 
     def _take(self, pairs: Indices, worth: Array, k: int) -> Array:
         """Return the rows of the `k` pairs with the largest worth, which are then closed."""
-        top = pairs[np.argsort(-worth, kind="stable")[:k]]
+        loss = -worth
+        some = np.arange(len(loss))
+        if 0 < k < len(loss):  # only pairs that may be taken are sorted
+            some = np.flatnonzero(~(loss > np.partition(loss, k - 1)[k - 1]))
+        top = pairs[some[np.argsort(loss[some], kind="stable")[:k]]]
         self.is_open[top] = False
         return self.rows(top)
 
@@ -250,7 +254,8 @@ class Pairs:
             room = region.max_changes - int(region.changes(moves.base[None]).sum())
             is_made &= (rank < room) | (self._premiums[best] < 0.0)
         rows = np.repeat(moves.base[None], len(worth), axis=0)
-        for k, move in enumerate(best.T):
+        for k in np.flatnonzero(is_made.any(axis=0)).tolist():
+            move = best[:, k]
             rows = np.where(self._touched[move] & is_made[:, [k]], moves.X[move], rows)
         return rows, self.value + (moves.gain[best] * is_made).sum(axis=1)
 
@@ -267,9 +272,11 @@ def chance(accepted: Intervals, mean: Array, std: Array) -> Array:
     """
     found = np.zeros(len(mean))
     for low, high in accepted:
-        with np.errstate(invalid="ignore"):  # nothing is expected of outputs that overflow
-            ends = (low - mean) / std, (high - mean) / std
-        a, b = np.nan_to_num(ends, posinf=np.inf, neginf=-np.inf)
+        with np.errstate(invalid="ignore"):
+            a = (low - mean) / std
+            b = (high - mean) / std
+        a[np.isnan(a)] = 0.0  # nothing is expected of outputs that overflow
+        b[np.isnan(b)] = 0.0
         # On the side where the curve is small, differences do not cancel.
         is_above = a > 0.0
         left = np.where(is_above, -b, a)

@@ -301,9 +301,10 @@ def _next_bases(state: SweepState) -> Indices:
 
     As positions in `state.X`; only rows that hit, once there are any.
     """
-    order = best_first(state.question, state.X, state.y)
+    some = np.arange(len(state.y))
     if state.record is not None:
-        order = order[state.question.accepted(state.y[order])]
+        some = np.flatnonzero(state.question.accepted(state.y))
+    order = some[best_first(state.question, state.X[some], state.y[some])]
     changed = state.region.changes(state.X[order])
     first = firsts(changed)
     order = order[first[changed[first].any(axis=1)]]

@@ -139,13 +139,13 @@ def run_searches(
         while scores:
             requests: list[tuple[Question, Array]] = []
             with limited_to(deadline):
-                for question, answer in scores.items():
-                    # Overflow means that a row is too far away to be of use.
-                    with one_thread(), np.errstate(over="ignore"):
+                # Overflow means that a row is too far away to be of use.
+                with one_thread(), np.errstate(over="ignore"):
+                    for question, answer in scores.items():
                         step = rounds[question].send
                         rows = _advance(question, step, answer, interrupt, records_errors)
-                    if rows is not None:
-                        requests.append((question, rows))
+                        if rows is not None:
+                            requests.append((question, rows))
                 found = questions[0].evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
             if on_step is not None:

@@ -187,8 +187,9 @@ class Moves(NamedTuple):
     def has_steps(self) -> bool:
         """Whether a move gains exactly as much as the one before on a ray that has some effect."""
         has_previous, _, gain = self.previous()
-        has_effect = np.isin(self.ray, self.ray[self.gain != 0.0])
-        return bool((has_previous & has_effect & (self.gain == gain)).any())
+        has_effect = np.zeros(self.ray.max(initial=-1) + 1, dtype=np.bool_)  # by ray
+        has_effect[self.ray[self.gain != 0.0]] = True
+        return bool((has_previous & has_effect[self.ray] & (self.gain == gain)).any())
 
     def distinct_gains(self) -> Moves:
         """Return the moves that gain something else than those before, and each ray's last."""

@@ -373,6 +373,11 @@ class Region:
         """Results of users' functions, by rule."""
         return {}
 
+    @cached_property
+    def coordinate_tables(self) -> dict[tuple[int, float, float], Array]:
+        """Coordinates by feature, lowest and highest code; filled by `surrogate.coordinates`."""
+        return {}
+
     def remembered(
         self, who: object, X: Array, ask: Callable[[Array], Any], at: Indices | None = None
     ) -> Any:

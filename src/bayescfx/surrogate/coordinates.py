@@ -60,7 +60,10 @@ class Coordinates:
         self._rows = np.arange(len(line))
         self._table = np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
-            self._table[row] = _tabulated(region.data[:, j], low[row], high[row])
+            key = j, float(low[row]), float(high[row])
+            if key not in region.coordinate_tables:  # a search makes coordinates at every step
+                region.coordinate_tables[key] = _tabulated(region.data[:, j], *key[1:])
+            self._table[row] = region.coordinate_tables[key]
         self._rises = np.diff(self._table, axis=1)
 
     def suit(self, X: Array) -> bool:
