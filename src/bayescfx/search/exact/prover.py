@@ -197,12 +197,15 @@ def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals
     return tuple(found)
 
 
-def sure_intervals(form: TreeEnsemble, accepted: Intervals, rounding: float) -> Intervals:
-    """Return the scores of a tree ensemble whose outputs are accepted whatever the rounding."""
-    margin = ROUNDING * float(np.abs(np.nan_to_num(form.value)).sum())
+def sure_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals:
+    """Return the scores of a model whose outputs are accepted whatever the rounding."""
+    margin = 0.0
+    if isinstance(form, TreeEnsemble):
+        margin = ROUNDING * float(np.abs(np.nan_to_num(form.value)).sum())
     narrow = []
     for low, high in accepted:
-        slack = _SAFETY * (rounding + np.finfo(np.float64).eps * np.abs(np.array([low, high])))
+        ends = np.abs(np.nan_to_num(np.array([low, high]), posinf=0.0, neginf=0.0))
+        slack = _SAFETY * (rounding + np.finfo(np.float64).eps * ends)
         narrow.append((low + float(slack[0]), high - float(slack[1])))
     found = raw_intervals(form, tuple(narrow), 0.0)
     return tuple((low + margin, high - margin) for low, high in found)
