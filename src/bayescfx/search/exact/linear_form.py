@@ -282,6 +282,7 @@ def find_nearest_linear(
     slack: float = 0.0,
     limit: float = np.inf,
     work: Work | None = None,
+    parts: Contributions | None = None,
 ) -> Generator[Array, Mask, Bound]:
     """Search for the nearest row; yield codes ``(n, d)``, receive which reach the target.
 
@@ -299,6 +300,8 @@ def find_nearest_linear(
         Rows are wanted that cost less.
     work : Work, optional
         What limits the work.
+    parts : Contributions, optional
+        The gains of the features that may move; by default those of all.
 
     Returns
     -------
@@ -311,7 +314,7 @@ def find_nearest_linear(
     NoProof
         If the model or the region can't be written as a mixed-integer linear program.
     """
-    parts = take_apart(form, region)
+    parts = take_apart(form, region) if parts is None else parts
     search = _Search(form, region, parts, slack, limit, Work() if work is None else work)
     return (yield from search.run(accepted))
 
