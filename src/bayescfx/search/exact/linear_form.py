@@ -286,6 +286,9 @@ def find_nearest_linear(
 ) -> Generator[Array, Mask, Bound]:
     """Search for the nearest row; yield codes ``(n, d)``, receive which reach the target.
 
+    HiGHS has returned solutions as optimal that were not. So the search is run again, with all
+    programs in reversed order, which leads to other branches; a proof needs both runs.
+
     Parameters
     ----------
     form : LinearModel
@@ -315,8 +318,16 @@ def find_nearest_linear(
         If the model or the region can't be written as a mixed-integer linear program.
     """
     parts = take_apart(form, region) if parts is None else parts
-    search = _Search(form, region, parts, slack, limit, Work() if work is None else work)
-    return (yield from search.run(accepted))
+    work = Work() if work is None else work
+    first = _Search(form, region, parts, slack, limit, work)
+    bound = yield from first.run(accepted)
+    if not bound.is_complete or bound.cost == 0.0:
+        return bound
+    second = _Search(form, region, parts, slack, first.limit, work, is_reversed=True)
+    again = yield from second.run(accepted)
+    if second.limit < first.limit:
+        return Bound(again.cost, False, False, "two runs of the solver disagree")
+    return Bound(min(bound.cost, again.cost), again.is_complete, again.is_stuck)
 
 
 def _by_distance(piece: Piece) -> list[Piece]:
