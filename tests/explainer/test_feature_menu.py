@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
 
 import bayescfx as cfx
 from bayescfx.errors import ModelError, SettingsError
@@ -119,16 +120,17 @@ def test_a_menu_that_was_cut_short_claims_nothing() -> None:
     )
 
 
-def test_models_that_are_no_trees_and_wrong_sizes_are_errors() -> None:
+def test_networks_and_wrong_sizes_are_errors() -> None:
     X, y = small_table(2)
     space = cfx.Space.from_data(X)
     linear = LinearRegression().fit(X, y)
-    with pytest.raises(ModelError, match="must be a tree ensemble that can be read; it is linear"):
-        cfx.menu(linear, X.iloc[0], space, "+2")
+    network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300).fit(X, y)
+    with pytest.raises(ModelError, match="or linear model that can be read; it is a network"):
+        cfx.menu(network, X.iloc[0], space, "+2")
     with pytest.raises(ModelError, match="must be a tree ensemble"):
         cfx.menu(lambda rows: rows["a"], X.iloc[0], space, "+2")
     with pytest.raises(SettingsError, match="`size` must be at most 4"):
         cfx.menu(linear, X.iloc[0], space, "+2", size=5)
     with pytest.raises(SettingsError, match="`menu` must be True or False"):
         cfx.explain(linear, X.iloc[0], space, "+2", menu=2)  # type: ignore[arg-type]
-    assert cfx.explain(linear, X.iloc[0], space, "+2", menu=True, rng=0).menu is None
+    assert cfx.explain(network, X.iloc[0], space, "+2", menu=True, rng=0).menu is None

@@ -15,12 +15,13 @@ from bayescfx.data.tables import rows_of
 from bayescfx.errors import ModelError, SpaceError
 from bayescfx.explainer.call_settings import PROOF_WORK
 from bayescfx.models.model import Model, as_model
-from bayescfx.models.readers import TreeEnsemble
+from bayescfx.models.readers import LinearModel, ReluNetwork
 from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.menu import Menu, MenuItem
 from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.linear_menus import make_linear_menu
 from bayescfx.search.exact.menus import MenuEntry, make_menu
 from bayescfx.search.exact.prover import Prover, raw_intervals
 from bayescfx.space.region import Region
@@ -40,7 +41,7 @@ def menu(
     size: int = SIZE,
     tolerance: float = 0.05,
 ) -> Menu:
-    """Return which small sets of features can reach a target, for a tree ensemble.
+    """Return which small sets of features can reach a target.
 
     Each set is searched exactly, all other features as in the query: the lowest cost, or a proof
     that the set can't reach the target. The work is limited, about as that of a proof.
@@ -48,7 +49,7 @@ def menu(
     Parameters
     ----------
     model : object
-        A fitted tree ensemble, also in a pipeline.
+        A fitted tree ensemble or linear model, also in a pipeline.
     query : Series, one-row DataFrame, dict or array of shape (columns,)
         The row to start from.
     space : Space
@@ -67,7 +68,7 @@ def menu(
     Raises
     ------
     ModelError
-        If the model can't be read, or is not a tree ensemble.
+        If the model can't be read, or is a network.
 
     Examples
     --------
@@ -98,15 +99,15 @@ def menu_of_query(
         return find_menu(model, prover, region, accepted, size, Work(PROOF_WORK))
     except NoProof as error:
         raise ModelError(
-            f"`model` must be a tree ensemble that can be read; {error}. Use explain, which "
-            "searches any model."
+            f"`model` must be a tree ensemble or linear model that can be read; {error}. Use "
+            "explain, which searches any model."
         ) from None
 
 
 def find_menu(
     model: Model, prover: Prover, region: Region, accepted: Intervals, size: int, work: Work
 ) -> Menu:
-    """Return the menu of a region; raise `NoProof` if the model is not a tree ensemble.
+    """Return the menu of a region; raise `NoProof` if the model can't be read or is a network.
 
     Parameters
     ----------
@@ -125,21 +126,20 @@ def find_menu(
     """
     reading = prover.reading(region)
     form = reading.form
-    if not isinstance(form, TreeEnsemble):
-        raise NoProof("it is linear")
+    if form is None or isinstance(form, ReluNetwork):
+        raise NoProof("it is a network" if form is not None else reading.reason)
 
     def reaches(X: Array) -> Mask:
         """Return which rows of codes ``(n, d)`` reach the target, by the model itself."""
         return contains(accepted, model.scores(region.rows(X)))
 
-    entries = make_menu(
-        prover.table(region, form),
-        region,
-        raw_intervals(form, accepted, reading.rounding),
-        work=work,
-        sizes=range(1, size + 1),
-        reaches=reaches,
-    )
+    sums = raw_intervals(form, accepted, reading.rounding)
+    sizes = range(1, size + 1)
+    if isinstance(form, LinearModel):
+        entries = make_linear_menu(form, region, sums, work, sizes, reaches)
+    else:
+        table = prover.table(region, form)
+        entries = make_menu(table, region, sums, work=work, sizes=sizes, reaches=reaches)
     return Menu(tuple(_as_items(model, region, entries)))
 
 

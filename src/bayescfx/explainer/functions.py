@@ -143,7 +143,7 @@ optional
     prove : bool or float, default True
         Whether answers are proven for models that can be read; a number is seconds per query.
     menu : bool, default False
-        Whether answers list which features and pairs can reach the target, for tree ensembles.
+        Whether answers list which features and pairs can reach the target (not for networks).
 
     Returns
     -------

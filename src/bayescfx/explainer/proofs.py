@@ -14,7 +14,7 @@ from bayescfx.data.tables import Row, rows_of
 from bayescfx.errors import ModelError, SettingsError, SpaceError
 from bayescfx.explainer.call_settings import PROOF_WORK
 from bayescfx.models.model import Model, as_model
-from bayescfx.models.readers import Form, LinearModel, ReluNetwork, TreeEnsemble
+from bayescfx.models.readers import Form, LinearModel, ReluNetwork
 from bayescfx.models.readers.forms import apply_link
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
@@ -24,6 +24,7 @@ from bayescfx.search.exact.certificate_check import CertificateCheck
 from bayescfx.search.exact.certificate_check import check_certificate as check_boxes
 from bayescfx.search.exact.certificate_space import CertificateError
 from bayescfx.search.exact.certificates import make_certificate
+from bayescfx.search.exact.linear_certificates import SAME_COST, make_linear_certificate
 from bayescfx.search.exact.linear_form import extreme_outputs
 from bayescfx.search.exact.network_search import TUNING as NETWORKS
 from bayescfx.search.exact.network_search import find_network_extreme
@@ -32,6 +33,9 @@ from bayescfx.search.exact.prover import Prover, raw_intervals
 from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
+
+#: Work for the certificate of a linear model: about half a minute.
+CERTIFICATE_WORK = 3e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +161,7 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
     Parameters
     ----------
     model : object
-        The model of the answer, a tree ensemble that can be read.
+        The model of the answer, a tree ensemble or linear model that can be read.
     answer : Explanation
         An answer whose `proof` is ``"optimal"`` or ``"out of reach"``.
 
@@ -177,12 +181,19 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
     checked = as_model(model, answer.space.schema)
     region = around(answer.space, answer.query_rows)
     form, rounding, prover = _read(checked, region)
-    if not isinstance(form, TreeEnsemble):
-        kind = "linear" if isinstance(form, LinearModel) else "a network"
-        raise SettingsError(f"certificates are made for tree ensembles; the model is {kind}.")
+    if isinstance(form, ReluNetwork):
+        raise SettingsError(
+            "certificates are made for tree ensembles and linear models; the model is a network."
+        )
     accepted = raw_intervals(form, answer.accepted, rounding)
-    row, limit = _proven_row(answer, region)
+    is_linear = isinstance(form, LinearModel)
+    row, limit = _proven_row(answer, region, SAME_COST if is_linear else TUNING.same_cost)
     try:
+        if isinstance(form, LinearModel):
+            work = Work(CERTIFICATE_WORK)
+            return make_linear_certificate(
+                form, region, accepted, limit=limit, work=work, answer=row
+            )
         return make_certificate(
             prover.table(region, form), region, accepted, limit=limit, answer=row
         )
@@ -190,18 +201,21 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
         raise SettingsError(f"there is no certificate: {error}.") from None
 
 
-def _proven_row(answer: Explanation, region: Region) -> tuple[Array | None, float]:
+def _proven_row(
+    answer: Explanation, region: Region, same_cost: float
+) -> tuple[Array | None, float]:
     """Return the codes ``(d,)`` of the optimal row, if any, and the cost that is not undercut."""
     if answer.proof != "optimal":
         return None, np.inf
     row = region.encode(answer.rows)[0]
-    return row, float(effort(region, row[None])[0]) * (1.0 - TUNING.same_cost)
+    return row, float(effort(region, row[None])[0]) * (1.0 - same_cost)
 
 
 def check_certificate(certificate: Mapping[str, Any], model: Any) -> CertificateCheck:
     """Check a certificate against a model; raise a `CertificateError` if anything is wrong.
 
-    The check has no search and shares no code with it: it walks the trees for every box.
+    The check has no search and shares no code with it: it walks the trees for every box,
+    or adds up the gains of a linear model's features.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Valid ranges of the answers to a question, for tree ensembles that were read for a proof."""
+"""Valid ranges of the answers to a question, for models that were read for a proof."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bayescfx.result.valid_range import ValidRange, listed_text, range_text
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.intervals import ScoredRow, ValidCodes, find_valid_codes
 from bayescfx.search.exact.prover import Prover, sure_intervals
+from bayescfx.search.exact.scored_sums import ScoredSum
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
 
@@ -37,13 +38,16 @@ def valid_ranges(question: Question, prover: Prover, X: Array, y: Array) -> list
     """
     region = question.region
     form = _read_form(question, prover, X, y)
-    if not isinstance(form, TreeEnsemble):
+    if form is None:
         return [None] * len(X)
-    table = prover.table(region, form)
     accepted = sure_intervals(form, question.acceptance, prover.reading(region).rounding)
     found: list[Ranges | None] = []
     for row, is_reached in zip(X, question.accepted(y).tolist(), strict=True):
-        codes = find_valid_codes(ScoredRow(table, region, accepted, row)) if is_reached else []
+        codes: list[ValidCodes] = []
+        if is_reached and isinstance(form, TreeEnsemble):
+            codes = find_valid_codes(ScoredRow(prover.table(region, form), region, accepted, row))
+        elif is_reached and not isinstance(form, TreeEnsemble):
+            codes = find_valid_codes(ScoredSum(form, region, accepted, row))
         ranges = {region.names[each.feature]: _as_range(region, each) for each in codes}
         found.append(ranges or None)
     return found

@@ -38,8 +38,8 @@ class Counterfactual:
         The distance from the query, the part of the cost that grows with the size of the changes.
     valid_ranges : dict of name to ValidRange, optional
         For each changed feature the values with which the row reaches the target, its other cells
-        unchanged. Known for tree ensembles whose answers are proven, fully or within a gap; else
-        None.
+        unchanged. Known for models that can be read, whose answers are proven, fully or within
+        a gap; else None.
     proof : str, optional
         ``"optimal"`` if no cheaper row reaches the target: for the best answer no row at all, for
         a further one no row that changes only features that it changes. The best answer may be

@@ -222,7 +222,7 @@ def test_other_format_and_missing_parts_fail() -> None:
 
 def test_function_as_model_fails() -> None:
     _, certificate = certified(0)
-    with pytest.raises(CertificateError, match="no tree ensemble"):
+    with pytest.raises(CertificateError, match="no tree ensemble or linear model"):
         check_certificate(certificate, as_model(lambda rows: np.zeros(len(rows))))
 
 

@@ -32,7 +32,8 @@ from bayescfx.deadline import Deadline
 from bayescfx.models.model import as_model
 from bayescfx.models.readers import Form, Inputs, LinearModel, read_model
 from bayescfx.potentials import Intervals
-from bayescfx.search.exact.branching import Bound
+from bayescfx.search.exact import mixed_integer
+from bayescfx.search.exact.branching import Bound, Work
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.linear_form import extreme_outputs, find_nearest_linear
 from bayescfx.space.axis import Axis
@@ -472,11 +473,41 @@ def test_equality_between_intervals() -> None:
 def test_no_time() -> None:
     table, form, space = make_plain()
     region = around(space, table.iloc[[0]])
-    steps = find_nearest_linear(form, region, ((9.0, np.inf),), deadline=Deadline.after(0.0))
+    steps = find_nearest_linear(
+        form, region, ((9.0, np.inf),), work=Work(deadline=Deadline.after(0.0))
+    )
     with pytest.raises(StopIteration) as end:
         next(steps)
     assert end.value.value.cost == 0.0
     assert not end.value.value.is_complete
+
+
+@pytest.mark.parametrize("fault", range(6))
+def test_one_wrong_result_of_the_solver_proves_nothing_false(
+    fault: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, form, space = make_plain()
+    region = around(space.max_changes(3).require("x0 + x1 <= 2"), table.iloc[[0]])
+    start = float(form.raw(table.iloc[[0]])[0, 0])
+    accepted = ((start + 2.5, np.inf),)
+    nearest, _, _ = search(form, region, accepted)
+    solve = mixed_integer.run_solver
+    calls: list[int] = []
+
+    def solve_wrongly(*arguments: Any) -> Any:
+        result = solve(*arguments)
+        calls.append(1)
+        if len(calls) == fault + 1:  # what a program without a solution gives
+            result["status"] = mixed_integer.INFEASIBLE
+            result["x"] = None
+        return result
+
+    monkeypatch.setattr(mixed_integer, "run_solver", solve_wrongly)
+    best, _, bound = search(form, region, accepted)
+    assert len(calls) > fault
+    if bound.is_complete:
+        assert best == pytest.approx(nearest, rel=SAME)
+    assert bound.cost <= nearest * (1.0 + SAME) or not bound.is_complete
 
 
 def test_link_does_not_matter() -> None:
@@ -495,7 +526,7 @@ def test_other_norms_have_valid_bounds(norm: float) -> None:
     region = around(space.cost(norm=norm), table.iloc[[0]])
     start = float(form.raw(table.iloc[[0]])[0, 0])
     accepted = ((start + 1.0, np.inf),)
-    best, _, bound = search(form, region, accepted, deadline=Deadline.after(1.0))
+    best, _, bound = search(form, region, accepted, work=Work(15e6))
     moved = rng.random((200_000, 4)) < 0.6
     X = np.where(moved, region.query + rng.normal(size=moved.shape) * 0.5, region.query)
     X = np.clip(X, -3.0, 3.0)

@@ -17,22 +17,24 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.data.values import from_plain
 from bayescfx.models.model import Model
-from bayescfx.models.readers.forms import TreeEnsemble
+from bayescfx.models.readers.forms import LinearModel, ReluNetwork, TreeEnsemble
 from bayescfx.models.readers.reading import read_model
+from bayescfx.search.exact.certificate_reasons import (
+    SUM_ROUNDING,
+    BoxReasons,
+    features_of_columns,
+)
 from bayescfx.search.exact.certificate_space import (
     CertificateError,
     CertifiedQuestion,
     CodeBox,
     read_question,
 )
+from bayescfx.search.exact.certificate_sums import LinearBounds
 
 FORMAT = 1
-#: Share of the sum of all summands by which sums may be rounded differently (numerical).
-SUM_ROUNDING = 5e-13
 #: Share of the sum of all summands to which a base is compared (numerical).
 BASE_ROUNDING = 1e-9
-#: Share by which the cost of the answer may exceed the limit.
-SAME_COST = 1e-6
 #: Rows on which the form is compared with the model. Set by judgement, 2026-11-18.
 N_COMPARED = 64
 #: Halvings that separate any two neighbouring numbers of 64 bits.
@@ -104,15 +106,15 @@ def _check_question(
     """Check the model, the answer and all boxes."""
     reading = read_model(model, question.rows(_random_codes(question)))
     form = reading.form
-    if not isinstance(form, TreeEnsemble):
+    if form is None or isinstance(form, ReluNetwork):
         raise CertificateError(
-            f"the model is no tree ensemble: {reading.reason or type(form).__name__}."
+            f"the model is no tree ensemble or linear model: {reading.reason or 'a network'}."
         )
     if certificate["model"] != digest_of_model(form, question):
         raise CertificateError("the certificate belongs to another model, or it was fitted again.")
     if not question.slack >= 0.0:
         raise CertificateError(f"`slack` must not be negative; got {question.slack!r}.")
-    boxes = BoxBounds(form, question)
+    boxes = make_bounds(form, question)
     answer = certificate["answer"]
     if answer is not None:
         boxes.check_answer(np.array(from_plain(answer), dtype=np.float64))
@@ -125,6 +127,13 @@ def _check_question(
     )
 
 
+def make_bounds(form: TreeEnsemble | LinearModel, question: CertifiedQuestion) -> BoxReasons[Any]:
+    """Return the reasons to close boxes for a model."""
+    if isinstance(form, LinearModel):
+        return LinearBounds(form, question)
+    return BoxBounds(form, question)
+
+
 def _state(limit: float, n_boxes: int, *, has_answer: bool) -> str:
     """Return in words what is proven."""
     if not np.isfinite(limit):
@@ -135,32 +144,30 @@ def _state(limit: float, n_boxes: int, *, has_answer: bool) -> str:
     return f"{text} ({n_boxes} boxes checked)."
 
 
-def _check_boxes(plain: list[Any], boxes: BoxBounds) -> int:
+def _check_boxes(plain: list[Any], boxes: BoxReasons[Any]) -> int:
     """Check the boxes, given by splits and reasons in depth-first order; return their number."""
-    question = boxes.question
-    waiting = [question.start()]
+    waiting = [boxes.start()]
     n_boxes = 0
     for each in plain:
         if not waiting:
             raise CertificateError("the certificate has more boxes than its splits make.")
         box = waiting.pop()
-        if not isinstance(each, str):
-            j, code = each
-            first, second = question.split(box, j, from_plain(code))
+        if isinstance(each, list):
+            key, value = each
+            first, second = boxes.split(box, key, from_plain(value))
             waiting += [second, first]
             continue
         n_boxes += 1
-        reason = boxes.reason_to_close(box)
-        if reason != each:
-            found = "it may hold an answer" if reason is None else f"the reason is {reason!r}"
+        fault = boxes.fault(box, each)
+        if fault is not None:
             raise CertificateError(
-                f"box {n_boxes} is not closed by {each!r}: {found}. It holds the rows with: "
-                f"{question.describe(box)}."
+                f"box {n_boxes} is not closed by {fault}. It holds the rows with: "
+                f"{boxes.describe(box)}."
             )
     if waiting:
         raise CertificateError(
             f"{len(waiting)} boxes are missing, the first after box {n_boxes}. It holds the rows "
-            f"with: {question.describe(waiting[-1])}."
+            f"with: {boxes.describe(waiting[-1])}."
         )
     return n_boxes
 
@@ -168,8 +175,10 @@ def _check_boxes(plain: list[Any], boxes: BoxBounds) -> int:
 # ── the model over codes ──
 
 
-def digest_of_model(form: TreeEnsemble, question: CertifiedQuestion) -> str:
-    """Return a digest of a model: trees, tests, and its numbers for some rows."""
+def digest_of_model(form: TreeEnsemble | LinearModel, question: CertifiedQuestion) -> str:
+    """Return a digest of a model: its numbers for some rows, and trees and tests or weights."""
+    if isinstance(form, LinearModel):
+        return _digest_of_weights(form, question)
     tests = form.tests
     numbers = form.inputs.compute(question.rows(_probes(question)))
     levels = sorted((test, sorted(levels)) for test, levels in tests.levels.items())
@@ -197,6 +206,18 @@ def digest_of_model(form: TreeEnsemble, question: CertifiedQuestion) -> str:
     return digest.hexdigest()
 
 
+def _digest_of_weights(form: LinearModel, question: CertifiedQuestion) -> str:
+    """Return a digest of a linear model."""
+    numbers = form.inputs.compute(question.rows(_probes(question)))
+    columns = [str(column) for column in form.inputs.columns]
+    texts = [form.link, repr(columns)]
+    digest = hashlib.sha256("\n".join(texts).encode())
+    for part in (form.weights, np.array([form.base]), numbers):
+        single = np.asarray(part, dtype=np.float32)  # the last bits may depend on the processor
+        digest.update(np.where(np.isnan(single), np.nan, single + 0).tobytes())
+    return digest.hexdigest()
+
+
 def _probes(question: CertifiedQuestion) -> Array:
     """Return codes ``(n, d)`` at which the numbers of a model are compared."""
     query = question.prices.query
@@ -218,7 +239,7 @@ def _random_codes(question: CertifiedQuestion) -> Array:
     return X
 
 
-class BoxBounds:
+class BoxBounds(BoxReasons["CodeBox"]):
     """The leaves of a model over codes, and the reasons to close boxes.
 
     Parameters
@@ -230,13 +251,11 @@ class BoxBounds:
     """
 
     def __init__(self, form: TreeEnsemble, question: CertifiedQuestion) -> None:
-        self.form = form
-        self.question = question
-        self._feature = _features_of_tests(form, question)
-        self._follow_paths()
         rounding = SUM_ROUNDING * float(np.abs(form.value[form.node_test < 0]).sum())
-        margin = question.slack + rounding
-        self.accepted = [(low - margin, high + margin) for low, high in question.accepted]
+        super().__init__(question, question.slack + rounding)
+        self.form = form
+        self._feature = features_of_columns(form, question)[form.tests.input]
+        self._follow_paths()
 
     def _follow_paths(self) -> None:
         """Find the codes that lead to each leaf: ``low < code <= high``, or a set of codes."""
@@ -291,26 +310,25 @@ class BoxBounds:
         if len(self._start) != len(self.form.roots):
             raise CertificateError("a tree of the model has no leaf for the allowed rows.")
 
-    # ── reasons ──
+    # ── boxes ──
 
-    def reason_to_close(self, box: CodeBox) -> str | None:
-        """Return why a box holds no row that is wanted; None if it may hold one."""
-        question = self.question
-        n_moved = int(question.is_moved(box).sum())
-        most = question.max_changes
-        if most is not None and n_moved > most:
-            return "changes"
-        power, premium = question.corner_costs(box)
-        if question.prices.total(power.sum(), premium.sum()) >= question.limit:
-            return "cost"
-        if n_moved == most:
-            box = question.pin(box)
-        box = question.narrow(box, power, premium)
-        if question.breaks_rule(box):
-            return "rule"
-        return "score" if self._misses_target(box) else None
+    def start(self) -> CodeBox:
+        """Return the box of all allowed rows."""
+        return self.question.start()
 
-    def _misses_target(self, box: CodeBox) -> bool:
+    def split(self, box: CodeBox, key: Any, value: Any) -> tuple[CodeBox, CodeBox]:
+        """Return the two parts of a box: codes of a feature up to a value, and the others."""
+        return self.question.split(box, key, value)
+
+    def describe(self, box: CodeBox) -> str:
+        """Return in words what makes a box smaller than the space."""
+        return self.question.describe(box)
+
+    def fault(self, box: CodeBox, reason: Any) -> str | None:
+        """Return what is wrong with the reason for which a box is closed; None if nothing is."""
+        return self.fault_of_word(box, reason)
+
+    def misses_target(self, box: CodeBox) -> bool:
         """Return whether no score of a box can be accepted."""
         kept = self._leaves_in(box)
         while True:
@@ -362,45 +380,13 @@ class BoxBounds:
         most = self._value + (high - highest[self._tree])
         return np.asarray((least <= end) & (most >= start))
 
-    # ── the answer ──
-
-    def check_answer(self, codes: Array) -> None:
-        """Raise unless codes ``(d,)`` are allowed, reach the target and cost the limit."""
-        question = self.question
-        is_own = (codes == question.prices.query) | np.isnan(question.prices.query)
-        for j, (code, allowed) in enumerate(zip(codes.tolist(), question.allowed, strict=True)):
-            if question.counts[j] and not is_own[j] and allowed.last_up_to(code) != code:
-                name = question.schema.names[j]
-                raise CertificateError(f"the answer has a value of {name!r} that is not allowed.")
-        n_changes = int((~is_own & question.counts).sum())
-        if question.max_changes is not None and n_changes > question.max_changes:
-            raise CertificateError(f"the answer changes {n_changes} features.")
-        moved = np.flatnonzero(question.counts)
-        power = question.prices.powers(codes[moved], moved).sum()
-        cost = question.prices.total(power, question.prices.premiums(codes[moved], moved).sum())
-        if cost > question.limit * (1.0 + SAME_COST):
-            raise CertificateError(f"the answer costs {cost:.6g}, more than {question.limit:.6g}.")
-        raw = self.form.raw(question.rows(codes[None]))[0]
-        score = float(raw[0])
-        if len(raw) > 1:
-            others = np.arange(len(raw)) != self.form.chosen
-            score = float(raw[self.form.chosen] - np.logaddexp.reduce(raw[others]))
-        if not any(low <= score <= high for low, high in self.accepted):
-            raise CertificateError(f"the answer does not reach the target: its score is {score!r}.")
-
-
-def _features_of_tests(form: TreeEnsemble, question: CertifiedQuestion) -> Indices:
-    """Return the feature ``(s,)`` that each test looks at."""
-    schema = question.schema
-    features = []
-    for column in form.inputs.columns:
-        place = schema.places.get(column)
-        if place is None and isinstance(column, int | np.integer):
-            place = int(column)
-        if place is None:
-            raise CertificateError(f"the model reads a column {column!r} that is not in the table.")
-        features.append(schema.feature_at[place])
-    return np.array(features, dtype=np.intp)[form.tests.input]
+    def score(self, codes: Array) -> float:
+        """Return the score of codes ``(d,)``."""
+        raw = self.form.raw(self.question.rows(codes[None]))[0]
+        if len(raw) == 1:
+            return float(raw[0])
+        others = np.arange(len(raw)) != self.form.chosen
+        return float(raw[self.form.chosen] - np.logaddexp.reduce(raw[others]))
 
 
 def _listed_outcomes(form: TreeEnsemble, question: CertifiedQuestion, j: int) -> Mask:

@@ -7,6 +7,7 @@ where to split. Every certificate that is made has therefore passed its check.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,7 +76,8 @@ def make_certificate(
         If the work is over, the answer is wrong, or a box can't be closed: a rule that is not
         linear excludes its rows, or its score is as close to the target as rounding errors are.
     """
-    certificate = _describe_question(table, region, accepted, slack, limit)
+    listed = {cells.feature for cells in table.cells if isinstance(cells, Listing)}
+    certificate = describe_question(listed, region, accepted, slack, limit)
     question = read_question(certificate)
     certificate["model"] = digest_of_model(table.form, question)
     certificate["answer"] = None if answer is None else [to_plain(float(c)) for c in answer]
@@ -95,13 +97,15 @@ def make_certificate(
 # ── the question ──
 
 
-def _describe_question(
-    table: LeafTable, region: Region, accepted: Intervals, slack: float, limit: float
+def describe_question(
+    listed: Collection[int], region: Region, accepted: Intervals, slack: float, limit: float
 ) -> dict[str, Any]:
-    """Return everything in a certificate but the model, the answer and the boxes."""
+    """Return everything in a certificate but the model, the answer and the boxes.
+
+    `listed` are features on a line whose boxes must be sets of codes.
+    """
     rows = region.rows(region.query[None])
     schema = region.schema
-    listed = {cells.feature for cells in table.cells if isinstance(cells, Listing)}
     counts = ~region.recomputed & ~np.isnan(region.query)
     return {
         "format": FORMAT,

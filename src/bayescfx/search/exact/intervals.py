@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -43,6 +44,16 @@ class ValidCodes:
 
 
 @dataclass(frozen=True, eq=False)
+class ReachedCells:
+    """Cells of a feature in the order of their codes, and which reach; arrays of shape (c,)."""
+
+    code: Array
+    lowest: Array
+    highest: Array
+    is_reached: Mask
+
+
+@dataclass(frozen=True, eq=False)
 class ScoredRow:
     """A row that reaches the target, among the leaves of a tree ensemble.
 
@@ -73,8 +84,17 @@ class ScoredRow:
             if np.isnan(code):
                 found[:, i] = table.missing[:, i]
             else:
-                found[:, i] = _meets(table, i, cells_of_codes(cells, np.array([code])))[0]
+                cell = cells_of_codes(cells, np.array([code]))
+                found[:, i] = _meets(table, i, cell, slice(None))[0]
         return found
+
+    def is_known(self, j: int) -> bool:
+        """Return whether the valid codes of a feature can be found: always."""
+        return 0 <= j < len(self.row)
+
+    def changed_cells(self) -> dict[int, ReachedCells]:
+        """Return the cells of the changed features that the model tests, by feature."""
+        return _changed_cells(self)
 
     def reaches(self, place: int, cell: Indices) -> Mask:
         """Return which cells ``(c,)`` of a tested feature reach the target in this row.
@@ -84,7 +104,8 @@ class ScoredRow:
         """
         table = self.table
         leaves = np.flatnonzero(np.delete(self.is_met, place, axis=1).all(axis=1))
-        is_met = np.vstack([_meets(table, place, cell), self.is_met[:, place]])[:, leaves]
+        own = _meets(table, place, cell, leaves)
+        is_met = np.vstack([own, self.is_met[leaves, place]])
         tree_of_leaf = np.repeat(np.arange(len(table.group)), table.leaf_counts)
         trees, start = np.unique(tree_of_leaf[leaves], return_index=True)
         # Each cell meets one leaf of every tree.
@@ -97,12 +118,14 @@ class ScoredRow:
         return np.asarray(reached)
 
 
-def _meets(table: LeafTable, place: int, cell: Indices) -> Mask:
-    """Return which leaves ``(c, l)`` the cells of a tested feature lead to."""
+def _meets(table: LeafTable, place: int, cell: Indices, leaves: Indices | slice) -> Mask:
+    """Return to which of some leaves ``(c, l)`` the cells of a tested feature lead."""
     if place in table.listed:
-        return table.listed[place][:, cell].T
+        return table.listed[place][leaves][:, cell].T
     column = cell[:, None]
-    return np.asarray((table.first[:, place] <= column) & (column <= table.last[:, place]))
+    first = table.first[leaves, place]
+    last = table.last[leaves, place]
+    return np.asarray((first <= column) & (column <= last))
 
 
 def score_of_summands(form: TreeEnsemble, summands: Array, group: Indices) -> Array:
@@ -116,28 +139,42 @@ def score_of_summands(form: TreeEnsemble, summands: Array, group: Indices) -> Ar
     return np.asarray(sums[form.chosen] - np.logaddexp.reduce(sums[others]))
 
 
-def find_valid_codes(scored: ScoredRow) -> list[ValidCodes]:
-    """Return the valid codes of each changed feature of a row, in the order of the features."""
+class Scored(Protocol):
+    """A row that reaches the target, and what its features do to the model."""
+
+    @property
+    def region(self) -> Region:
+        """The rows that are allowed."""
+        ...
+
+    @property
+    def row(self) -> Array:
+        """The codes ``(d,)`` of the row."""
+        ...
+
+    def is_known(self, j: int) -> bool:
+        """Return whether the valid codes of a changed feature can be found."""
+        ...
+
+    def changed_cells(self) -> dict[int, ReachedCells]:
+        """Return the cells of the changed features that the model reads, by feature."""
+        ...
+
+
+def find_valid_codes(scored: Scored) -> list[ValidCodes]:
+    """Return the valid codes of the changed features of a row, in the order of the features."""
     region = scored.region
-    cells = _changed_cells(scored)
+    cells = scored.changed_cells()
     found = []
     for j in np.flatnonzero(region.changes(scored.row[None])[0]).tolist():
+        if not scored.is_known(j):
+            continue
         find = _range_on_line if region.sliding[j] else _listed_codes
         found.append(find(scored, j, cells.get(j)))
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _ReachedCells:
-    """The cells of a tested feature, in the order of their codes; arrays of shape (c,)."""
-
-    code: Array
-    lowest: Array
-    highest: Array
-    is_reached: Mask
-
-
-def _changed_cells(scored: ScoredRow) -> dict[int, _ReachedCells]:
+def _changed_cells(scored: ScoredRow) -> dict[int, ReachedCells]:
     """Return the cells of the changed features that the model tests, by feature."""
     table = scored.table
     region = scored.region
@@ -148,7 +185,7 @@ def _changed_cells(scored: ScoredRow) -> dict[int, _ReachedCells]:
     found = {}
     for i, cells in zip(places, local_cells(region, tested, np.inf, ruled), strict=True):
         order = np.argsort(cells.lowest, kind="stable")  # codes may fall from cell to cell
-        found[cells.feature] = _ReachedCells(
+        found[cells.feature] = ReachedCells(
             code=cells.code[order],
             lowest=cells.lowest[order],
             highest=cells.highest[order],
@@ -164,7 +201,7 @@ def _is_allowed(region: Region, row: Array, j: int, codes: Array) -> Mask:
     return region.contains(region.complete(X))
 
 
-def _listed_codes(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> ValidCodes:
+def _listed_codes(scored: Scored, j: int, cells: ReachedCells | None) -> ValidCodes:
     """Return the valid codes of a feature with levels or on a circle."""
     region = scored.region
     row = scored.row
@@ -179,7 +216,7 @@ def _listed_codes(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> Val
     return ValidCodes(j, own, own, codes)
 
 
-def _range_on_line(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> ValidCodes:
+def _range_on_line(scored: Scored, j: int, cells: ReachedCells | None) -> ValidCodes:
     """Return the valid range of a feature on a line."""
     region = scored.region
     row = scored.row
@@ -201,7 +238,7 @@ def _range_on_line(scored: ScoredRow, j: int, cells: _ReachedCells | None) -> Va
     return _checked_codes(region, row, j, points, (low, high), is_exact=not region.curved)
 
 
-def _reached_run(cells: _ReachedCells, code: float) -> tuple[float, float]:
+def _reached_run(cells: ReachedCells, code: float) -> tuple[float, float]:
     """Return the lowest and highest code of the run of cells around a code that reach."""
     own = int(np.flatnonzero((cells.lowest <= code) & (code <= cells.highest))[0])
     misses = np.flatnonzero(~cells.is_reached)

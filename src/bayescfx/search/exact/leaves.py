@@ -139,10 +139,10 @@ def make_leaf_table(form: TreeEnsemble, region: Region) -> LeafTable:
         bit=bit,
         leaf_value=form.value[leaves],
         leaf_counts=counts,
-        first=nodes.low[leaves],
-        last=nodes.high[leaves],
+        first=np.asfortranarray(nodes.low[leaves]),  # read by feature
+        last=np.asfortranarray(nodes.high[leaves]),
         listed={place: reached[leaves] for place, reached in nodes.listed.items()},
-        missing=nodes.missing[leaves],
+        missing=np.asfortranarray(nodes.missing[leaves]),
         values=values.reshape(-1, BITS),
         tree_start=tree_start,
         group=form.group,

@@ -17,7 +17,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.models.readers.forms import LinearModel
 from bayescfx.potentials import Intervals
-from bayescfx.search.exact.branching import Bound
+from bayescfx.search.exact.branching import Bound, Work
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.contributions import (
     Contributions,
@@ -45,6 +45,8 @@ class LinearTuning:
     margin: float = 1.01  # how much more than the limit rows may cost inside the solver
     cuts: int = 200  # gradients of the distance, for norms other than 0 and 1
     polishing: int = 3  # how often a row is moved into the target
+    program_work: float = 3e4  # of a program, in summands as for trees: 15 million take a second
+    node_work: float = 3.0  # of a node, per entry of the matrix
 
 
 TUNING = LinearTuning()
@@ -61,7 +63,8 @@ class _Search:
     parts: Contributions
     slack: float
     limit: float
-    deadline: Deadline
+    work: Work
+    is_reversed: bool = False
     cuts: list[Array] = field(default_factory=list)
     closed: float = np.inf
     open: float = np.inf
@@ -78,7 +81,7 @@ class _Search:
             if is_hit[0]:
                 return Bound(0.0, True, False)
         pieces = [Piece(target) for target in targets]
-        while pieces and not self.deadline.passed:
+        while pieces and not self.work.is_over:
             pieces.sort(key=lambda piece: -piece.bound)
             piece = pieces.pop()
             if self._is_closed(piece.bound):
@@ -108,9 +111,7 @@ class _Search:
         limit = self.limit
         program = Program(columns)
         precision = TUNING.precision**piece.tries
-        solution = program.solve(
-            piece, self.cuts, precision=precision, time_limit=self.deadline.left
-        )
+        solution = self._solve(program, piece, precision)
         if solution.values is None and self._has_solution(piece, columns):
             solution = NO_RESULT
         piece = replace(piece, bound=max(piece.bound, min(solution.bound, limit)))
@@ -128,6 +129,23 @@ class _Search:
             self.is_stuck |= not is_closed
             return self._leave(piece, is_closed=is_closed)
         return self._refine(piece, columns, solution)
+
+    def _solve(self, program: Program, piece: Piece, precision: float) -> Solution:
+        """Return the solution of a piece, with what is left of work and time."""
+        work = self.work
+        per_node = TUNING.node_work * program.n_entries
+        n_nodes = None
+        if np.isfinite(work.most):
+            n_nodes = max(int((work.most - work.done) / per_node), 1)
+        solution = program.solve(
+            piece,
+            self.cuts,
+            precision=precision,
+            limits=(work.deadline.left, n_nodes),
+            is_reversed=self.is_reversed,
+        )
+        work.done += TUNING.program_work + per_node * solution.n_nodes
+        return solution
 
     def _make_columns(self, piece: Piece) -> GainColumns:
         """Return the columns of a piece."""
@@ -243,8 +261,9 @@ class _Search:
                 inward=inward,
                 strictness=strictness,
                 fixed=values,
-                time_limit=self.deadline.left,
+                limits=(self.work.deadline.left, None),
             )
+            self.work.done += TUNING.program_work
             if nearer.values is None:
                 break
             values = nearer.values
@@ -262,9 +281,13 @@ def find_nearest_linear(
     accepted: Intervals,
     slack: float = 0.0,
     limit: float = np.inf,
-    deadline: Deadline = NEVER,
+    work: Work | None = None,
+    parts: Contributions | None = None,
 ) -> Generator[Array, Mask, Bound]:
     """Search for the nearest row; yield codes ``(n, d)``, receive which reach the target.
+
+    HiGHS has returned solutions as optimal that were not. So the search is run again, with all
+    programs in reversed order, which leads to other branches; a proof needs both runs.
 
     Parameters
     ----------
@@ -278,8 +301,10 @@ def find_nearest_linear(
         By how much sums may differ from the model's through rounding.
     limit : float
         Rows are wanted that cost less.
-    deadline : Deadline
-        When the search ends at the latest.
+    work : Work, optional
+        What limits the work.
+    parts : Contributions, optional
+        The gains of the features that may move; by default those of all.
 
     Returns
     -------
@@ -292,8 +317,17 @@ def find_nearest_linear(
     NoProof
         If the model or the region can't be written as a mixed-integer linear program.
     """
-    parts = take_apart(form, region)
-    return (yield from _Search(form, region, parts, slack, limit, deadline).run(accepted))
+    parts = take_apart(form, region) if parts is None else parts
+    work = Work() if work is None else work
+    first = _Search(form, region, parts, slack, limit, work)
+    bound = yield from first.run(accepted)
+    if not bound.is_complete or bound.cost == 0.0:
+        return bound
+    second = _Search(form, region, parts, slack, first.limit, work, is_reversed=True)
+    again = yield from second.run(accepted)
+    if second.limit < first.limit:
+        return Bound(again.cost, False, False, "two runs of the solver disagree")
+    return Bound(min(bound.cost, again.cost), again.is_complete, again.is_stuck)
 
 
 def _by_distance(piece: Piece) -> list[Piece]:

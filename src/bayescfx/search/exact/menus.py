@@ -6,7 +6,7 @@ other cells exclude are left out, so that these searches are small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -16,7 +16,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
-from bayescfx.search.exact.branching import Branching, Work, find_nearest
+from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.leaves import BITS, LeafTable, Words
 from bayescfx.search.exact.problem import BoxProblem, Cuts
 from bayescfx.search.exact.steps import extremes
@@ -72,6 +72,10 @@ class MenuEntry:
         return query if self.row is None else self.row
 
 
+#: Returns the entry of a set of features, given the best entry of its parts.
+SetSearch: TypeAlias = Callable[[tuple[int, ...], MenuEntry | None], MenuEntry]
+
+
 def make_menu(
     table: LeafTable,
     region: Region,
@@ -109,29 +113,55 @@ def make_menu(
     """
     problem = BoxProblem(table, region, accepted, slack)
     work = Work() if work is None else work
-    entries: dict[tuple[int, ...], MenuEntry] = {(): _query_entry(problem, reaches)}
-    for features in _sets(problem, sizes):
-        best = _best_part(entries, features)
-        entries[features] = _search_set(problem, features, best, work, reaches)
-    return [entry for features, entry in entries.items() if features]
+    test = _test_rows(problem, reaches)
+
+    def search(features: tuple[int, ...], best: MenuEntry | None) -> MenuEntry:
+        """Return the entry of one set."""
+        return _search_set(problem, features, best, work, test)
+
+    return fill_menu(region, problem.features.tolist(), sizes, test, search)
 
 
-def _sets(problem: BoxProblem, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def fill_menu(
+    region: Region, features: Sequence[int], sizes: Sequence[int], test: HitTest, search: SetSearch
+) -> list[MenuEntry]:
+    """Return the entries of all sets, small sets first.
+
+    Parameters
+    ----------
+    region : Region
+        The rows that are allowed.
+    features : sequence of int
+        The features that matter to the model or to a rule.
+    sizes : sequence of int
+        The numbers of features in a set.
+    test : callable
+        Returns which rows of codes reach the target.
+    search : callable
+        Returns the entry of one set, given the best entry of its parts.
+    """
+    entries: dict[tuple[int, ...], MenuEntry] = {(): _query_entry(region, test)}
+    for chosen in _sets(region, features, sizes):
+        entries[chosen] = search(chosen, _best_part(entries, chosen))
+    return [entry for chosen, entry in entries.items() if chosen]
+
+
+def _sets(
+    region: Region, features: Sequence[int], sizes: Sequence[int]
+) -> Iterator[tuple[int, ...]]:
     """Yield sets of features by size."""
-    region = problem.region
     most = len(region.query) if region.max_changes is None else region.max_changes
     for size in sorted(sizes):
         if size > most:
             return
-        pool = region.free.tolist() if size == 1 else sorted(problem.features.tolist())
+        pool = region.free.tolist() if size == 1 else sorted(features)
         yield from combinations(pool, size)
 
 
-def _query_entry(problem: BoxProblem, reaches: HitTest | None) -> MenuEntry:
+def _query_entry(region: Region, test: HitTest) -> MenuEntry:
     """Return the entry of the empty set: whether the query itself reaches the target."""
-    region = problem.region
     query = region.query[None]
-    is_hit = bool(_test_rows(problem, reaches)(query)[0]) and bool(region.contains(query)[0])
+    is_hit = bool(test(query)[0]) and bool(region.contains(query)[0])
     if is_hit:
         return MenuEntry((), "reaches", 0.0, 0.0, region.query)
     return MenuEntry((), "cannot", None, np.inf, None)
@@ -172,23 +202,40 @@ def _search_set(
     features: tuple[int, ...],
     best: MenuEntry | None,
     work: Work,
-    reaches: HitTest | None,
+    test: HitTest,
 ) -> MenuEntry:
     """Return the entry of one set, given the best entry of its parts."""
-    region = problem.region
-    cost = np.inf if best is None or best.cost is None else best.cost
-    row = None if best is None else best.row
     used = np.flatnonzero(np.isin(problem.features, features))
     if work.is_over:
-        status: MenuStatus = "unknown" if best is None else "reaches"
-        return MenuEntry(features, status, None if best is None else cost, 0.0, row)
+        return part_entry(features, best, is_complete=False)
     if not len(used):
-        bound = np.inf if best is None else cost
-        status = "cannot" if best is None else "reaches"
-        return MenuEntry(features, status, None if best is None else cost, bound, row)
-    test = _test_rows(problem, reaches)
-    branching = Branching(restrict(problem, used), limit=cost, work=work)
-    search = find_nearest(branching)
+        return part_entry(features, best, is_complete=True)
+    limit = np.inf if best is None else best.lowest_cost
+    branching = Branching(restrict(problem, used), limit=limit, work=work)
+    return run_set(find_nearest(branching), problem.region, features, best, test)
+
+
+def part_entry(
+    features: tuple[int, ...], best: MenuEntry | None, *, is_complete: bool
+) -> MenuEntry:
+    """Return the entry of a set that has no row but those of its parts, or none that is known."""
+    if best is None:
+        status: MenuStatus = "cannot" if is_complete else "unknown"
+        return MenuEntry(features, status, None, np.inf if is_complete else 0.0, None)
+    bound = best.lowest_cost if is_complete else 0.0
+    return MenuEntry(features, "reaches", best.cost, bound, best.row)
+
+
+def run_set(
+    search: Generator[Array, Mask, Bound],
+    region: Region,
+    features: tuple[int, ...],
+    best: MenuEntry | None,
+    test: HitTest,
+) -> MenuEntry:
+    """Return the entry of one set by a search for rows that cost less than the best part."""
+    cost = np.inf if best is None else best.lowest_cost
+    row = None if best is None else best.row
     try:
         X = next(search)
         while True:
@@ -202,7 +249,7 @@ def _search_set(
         bound = end.value
     if row is not None:
         return MenuEntry(features, "reaches", cost, min(bound.cost, cost), row)
-    status = "cannot" if bound.is_complete else "unknown"
+    status: MenuStatus = "cannot" if bound.is_complete else "unknown"
     return MenuEntry(features, status, None, bound.cost, None)
 
 

@@ -70,11 +70,14 @@ class Solution:
         The lowest value that the objective can have; infinite if there is no solution at all.
     is_complete : bool
         Whether the solver ended by itself.
+    n_nodes : int
+        The number of nodes of the solver's tree.
     """
 
     values: Array | None
     bound: float
     is_complete: bool
+    n_nodes: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,11 @@ class Program:
 
     columns: GainColumns
 
+    @property
+    def n_entries(self) -> int:
+        """The size of the matrix, as a measure of work; rows of norms are left out."""
+        return (len(self.columns.high) + 2) * (len(self.columns.rows) + 3)
+
     def _target_row(self, target: tuple[float, float], precision: float) -> tuple[Array, Array]:
         """Return the row ``(n,)`` of the gain, and its two ends."""
         largest = float(np.abs(self.columns.gain * self.columns.high).max(initial=0.0)) or 1.0
@@ -108,7 +116,8 @@ class Program:
         inward: float = 0.0,
         strictness: int = 0,
         fixed: Array | None = None,
-        time_limit: float = np.inf,
+        limits: tuple[float, int | None] = (np.inf, None),
+        is_reversed: bool = False,
     ) -> Solution:
         """Solve a piece of the question.
 
@@ -125,8 +134,11 @@ class Program:
             Whether linear rules are widened, exact, or narrowed by rounding.
         fixed : array of shape (n,), optional
             A solution whose whole numbers are kept.
-        time_limit : float
-            Seconds.
+        limits : tuple of float and int
+            Seconds, and nodes of the solver's tree.
+        is_reversed : bool
+            Whether the solver gets rows and columns in reversed order, so that it branches in
+            another way.
         """
         n = len(self.columns.high)
         low, high = piece.target
@@ -144,19 +156,37 @@ class Program:
             blocks.append(block)
             lows.append(block_low)
             highs.append(block_high)
-        top = np.append(self.columns.high, [np.inf, np.inf])
-        bottom = np.zeros(n + 2)
-        if fixed is not None:
-            whole = np.flatnonzero(self.columns.is_whole)
-            bottom[whole] = np.rint(fixed[whole])
-            top[whole] = bottom[whole]
-        is_whole = np.zeros(n + 2, dtype=np.bool_)
-        if fixed is None:
-            is_whole[:n] = self.columns.is_whole
         if not n or bool(ends[0] > ends[1]):
             return Solution(None, np.inf, True)
         rows = np.vstack(blocks), np.concatenate(lows), np.concatenate(highs)
-        result = run_solver(OBJECTIVE_SIZE * cost, is_whole, (bottom, top), rows, time_limit)
+        return self._run(cost, rows, fixed, limits, step=-1 if is_reversed else 1)
+
+    def _run(
+        self,
+        cost: Array,
+        rows: tuple[Array, Array, Array],
+        fixed: Array | None,
+        limits: tuple[float, int | None],
+        step: int,
+    ) -> Solution:
+        """Return the solver's result; with the step -1 it gets rows and columns reversed."""
+        n = len(self.columns.high)
+        top = np.append(self.columns.high, [np.inf, np.inf])
+        bottom = np.zeros(n + 2)
+        is_whole = np.append(self.columns.is_whole, [False, False])
+        if fixed is not None:
+            whole = np.flatnonzero(is_whole)
+            bottom[whole] = np.rint(fixed[whole])
+            top[whole] = bottom[whole]
+            is_whole[:] = False
+        block, low, high = rows
+        limited = block[::step, ::step], low[::step], high[::step]
+        bounds = bottom[::step], top[::step]
+        result = run_solver(
+            OBJECTIVE_SIZE * cost[::step], is_whole[::step], bounds, limited, *limits
+        )
+        if result.x is not None:
+            result["x"] = result.x[::step]
         return self._read(result, has_whole=bool(is_whole.any()))
 
     def solve_extreme(
@@ -240,8 +270,9 @@ class Program:
         """Return a result of HiGHS in the units of the question."""
         status = result.status
         columns = result.x
+        n_nodes = int(getattr(result, "mip_node_count", None) or 0)
         if status == INFEASIBLE:
-            return Solution(None, np.inf, True)
+            return Solution(None, np.inf, True, n_nodes)
         dual = result.mip_dual_bound if has_whole else result.fun
         bound = 0.0
         if dual is not None and np.isfinite(dual):
@@ -249,7 +280,7 @@ class Program:
                 float(dual) / OBJECTIVE_SIZE * self.columns.size * (1.0 - BOUND_TOLERANCE), 0.0
             )
         values = None if columns is None else np.asarray(columns)[:-2]
-        return Solution(values, bound, status == SOLVED)
+        return Solution(values, bound, status == SOLVED, n_nodes)
 
 
 def linear_rules(columns: GainColumns, strictness: int) -> tuple[Array, Array]:

@@ -7,8 +7,7 @@ either finds a nearer one or shows that there is none.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from operator import attrgetter
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Rows
-from bayescfx.deadline import Deadline, limited_to
+from bayescfx.deadline import limited_to
 from bayescfx.errors import OutOfTime
 from bayescfx.models.model import Model
 from bayescfx.models.readers import Form, Reading, ReluNetwork, TreeEnsemble, read_model
@@ -41,8 +40,8 @@ _SAFETY = 4.0
 _SAME_OUTPUT = 1e-7
 #: Scored rows for which the sums are computed from cells as well.
 _ROWS_IN_CELLS = 8
-#: Seconds that the search of a linear model may take; most take some hundredths.
-_LINEAR_SECONDS = 2.0
+#: Work that the search of a linear model may do at least: about a second. Most take hundredths.
+_LINEAR_WORK = 15e6
 
 
 @dataclass(frozen=True)
@@ -198,12 +197,15 @@ def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals
     return tuple(found)
 
 
-def sure_intervals(form: TreeEnsemble, accepted: Intervals, rounding: float) -> Intervals:
-    """Return the scores of a tree ensemble whose outputs are accepted whatever the rounding."""
-    margin = ROUNDING * float(np.abs(np.nan_to_num(form.value)).sum())
+def sure_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals:
+    """Return the scores of a model whose outputs are accepted whatever the rounding."""
+    margin = 0.0
+    if isinstance(form, TreeEnsemble):
+        margin = ROUNDING * float(np.abs(np.nan_to_num(form.value)).sum())
     narrow = []
     for low, high in accepted:
-        slack = _SAFETY * (rounding + np.finfo(np.float64).eps * np.abs(np.array([low, high])))
+        ends = np.abs(np.nan_to_num(np.array([low, high]), posinf=0.0, neginf=0.0))
+        slack = _SAFETY * (rounding + np.finfo(np.float64).eps * ends)
         narrow.append((low + float(slack[0]), high - float(slack[1])))
     found = raw_intervals(form, tuple(narrow), 0.0)
     return tuple((low + margin, high - margin) for low, high in found)
@@ -255,8 +257,8 @@ def _start_search(
         return find_nearest(Branching(problem, limit, work))
     if isinstance(form, ReluNetwork):
         return find_nearest_network(form, region, accepted, limit, work)
-    deadline = min(work.deadline, Deadline.after(_LINEAR_SECONDS), key=attrgetter("at"))
-    return find_nearest_linear(form, region, accepted, limit=limit, deadline=deadline)
+    work = replace(work, most=max(work.most, _LINEAR_WORK))
+    return find_nearest_linear(form, region, accepted, limit=limit, work=work)
 
 
 def _check_table(table: LeafTable, region: Region, X: Array) -> None:

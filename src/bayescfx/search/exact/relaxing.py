@@ -18,6 +18,7 @@ from bayescfx.errors import OutOfTime
 from bayescfx.models.readers import Form, LinearModel, ReluNetwork
 from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.linear_form import find_nearest_linear
 from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Provable, Prover, raw_intervals
@@ -107,12 +108,14 @@ def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float
     """Return the cost of the nearest answer in another region, by the form; may be infinite."""
     reading = prover.reading(region)
     form = reading.form
-    if form is None or isinstance(form, LinearModel):
+    if form is None:
         return np.inf
     accepted = raw_intervals(form, question.acceptance, reading.rounding)
     try:
         limits = Work(work, time_limit.get())
-        if isinstance(form, ReluNetwork):
+        if isinstance(form, LinearModel):
+            search = find_nearest_linear(form, region, accepted, work=limits)
+        elif isinstance(form, ReluNetwork):
             search = find_nearest_network(form, region, accepted, work=limits)
         else:
             problem = BoxProblem(prover.table(region, form), region, accepted)

@@ -1,0 +1,282 @@
+"""Good multipliers for the boxes of a linear certificate, by linear programs.
+
+Each feature of a box is a mixture of a few of its codes. The dual values of this program are the
+multipliers; its mixtures say where to split the box. The check trusts neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices
+from bayescfx.search.exact.certificate_sums import CodeTerms, LinearBounds, Multipliers, SumBox
+from bayescfx.search.exact.tangents import gradient
+
+#: Multipliers below this size are 0 (numerical).
+_NOTHING = 1e-11
+#: Share of the distance within which gradients are exact, and how many are added in one box.
+_SAME_DISTANCE = 1e-8
+_GRADIENTS_PER_BOX = 60
+#: Gradients that are kept.
+_MOST_GRADIENTS = 150
+#: Share of its range by which the gain of a feature on a line may differ from a line.
+_STRAIGHT = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The solution of a program.
+
+    Parameters
+    ----------
+    multipliers : Multipliers
+        Its dual values.
+    weights : array of shape (n,)
+        The share of each code.
+    terms : CodeTerms
+        What the codes add; of all features together.
+    feature : array of int of shape (n,)
+        The feature of each code.
+    """
+
+    multipliers: Multipliers
+    weights: Array
+    terms: CodeTerms
+    feature: Indices
+
+
+@dataclass(eq=False)
+class _Rows:
+    """Rows ``a @ x <= b`` or ``a @ x == b`` of a program, each with its scale."""
+
+    n: int
+    rows: list[Array] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    scales: list[float] = field(default_factory=list)
+
+    def add(self, row: Array, end: float) -> int:
+        """Add a row divided by its largest coefficient; return its place."""
+        scale = float(np.abs(row).max(initial=0.0)) or 1.0
+        self.rows.append(np.pad(row, (0, self.n - len(row))) / scale)
+        self.ends.append(end / scale)
+        self.scales.append(scale)
+        return len(self.rows) - 1
+
+    def matrix(self) -> Array:
+        """Return the coefficients of all rows."""
+        return np.array(self.rows).reshape(-1, self.n)
+
+
+@dataclass(eq=False)
+class Relaxation:
+    """Programs over the boxes of one question.
+
+    Parameters
+    ----------
+    bounds : LinearBounds
+        The gains of the model.
+    gradients : list of arrays of shape (d,)
+        Gradients of the distance, for norms other than 0 and 1.
+    n_programs : int
+        The number of programs solved.
+    """
+
+    bounds: LinearBounds
+    gradients: list[Array] = field(default_factory=list)
+    n_programs: int = 0
+
+    def solve(self, box: SumBox) -> Mixture | None:
+        """Return multipliers for a shrunken box with one target; None if the solver fails."""
+        if not np.isfinite(self.bounds.question.limit):
+            return self._solve(box, has_cost=False)
+        found = self._solve(box, has_cost=True)
+        for _ in range(_GRADIENTS_PER_BOX):
+            if found is None or not self._add_gradient(found):
+                break
+            found = self._solve(box, has_cost=True)
+        return self._solve(box, has_cost=False) if found is None else found
+
+    def _codes(self, box: SumBox) -> tuple[CodeTerms, Indices]:
+        """Return the codes that are mixed, of all features."""
+        found = []
+        for j in self.bounds.features:
+            terms = self.bounds.terms(box.codes, j)
+            found.append(_corners(terms) if self.bounds.question.allowed[j].is_line else terms)
+        sizes = [len(each.code) for each in found]
+        none = np.empty(0)
+        joined = CodeTerms(
+            np.concatenate([none, *(each.code for each in found)]),
+            np.concatenate([none, *(each.unit for each in found)]),
+            np.concatenate([none, *(each.premium for each in found)]),
+            np.concatenate([none, *(each.changed for each in found)]),
+            np.concatenate([none, *(each.gain for each in found)]),
+        )
+        return joined, np.repeat(self.bounds.features, sizes).astype(np.intp)
+
+    def _add_gradient(self, found: Mixture) -> bool:
+        """Add the gradient of the distance at a mixture if it tells something new."""
+        norm = self.bounds.question.prices.norm
+        if norm in (0, 1):
+            return False
+        units = np.zeros(len(self.bounds.question.allowed))
+        np.add.at(units, found.feature, np.maximum(found.weights, 0.0) * found.terms.unit)
+        distance = float(np.linalg.norm(units, norm))
+        if distance == 0.0:
+            return False
+        known = max([0.0, *(float(each @ units) for each in self.gradients)])
+        if known >= distance * (1.0 - _SAME_DISTANCE):
+            return False
+        self.gradients = [*self.gradients[-_MOST_GRADIENTS:], gradient(units, norm)]
+        return True
+
+    def _solve(self, box: SumBox, *, has_cost: bool) -> Mixture | None:
+        """Solve one program; without cost it minimises how far the constraints are broken."""
+        from scipy.optimize import linprog
+
+        terms, feature = self._codes(box)
+        n = len(feature)
+        upper = _Rows(n + 3)  # then distance, premium and cost
+        self._add_constraints(upper, box, terms, feature)
+        n_elastic = 0 if has_cost else len(upper.rows)
+        equal = _Rows(n + 3)
+        self._add_sums(upper, equal, terms, feature)
+        planes = self._add_planes(upper, box, n) if has_cost else []
+        for j in self.bounds.features:
+            equal.add((feature == j).astype(np.float64), 1.0)
+        cost = np.zeros(n + 3 + n_elastic)
+        cost[n + 2] = float(has_cost)
+        cost[n + 3 :] = 1.0
+        elastic = np.vstack(
+            [-np.eye(n_elastic), np.zeros((len(upper.rows) - n_elastic, n_elastic))]
+        )
+        ends = [(0.0, None)] * n + [_bound(box.distance), _bound(box.premium), (0.0, None)]
+        self.n_programs += 1
+        result = linprog(
+            cost,
+            A_ub=np.hstack([upper.matrix(), elastic]),
+            b_ub=upper.ends,
+            A_eq=np.hstack([equal.matrix(), np.zeros((len(equal.rows), n_elastic))]),
+            b_eq=equal.ends,
+            bounds=ends + [(0.0, None)] * n_elastic,
+            method="highs",
+        )
+        if result.status != 0:
+            return None
+        dual = -np.asarray(result.ineqlin.marginals) / upper.scales
+        links = np.asarray(result.eqlin.marginals) / equal.scales
+        multipliers = self._read(box, np.where(dual > _NOTHING, dual, 0.0), links, planes)
+        return Mixture(multipliers, np.asarray(result.x)[:n], terms, feature)
+
+    def _add_constraints(
+        self, upper: _Rows, box: SumBox, terms: CodeTerms, feature: Indices
+    ) -> None:
+        """Add the two ends of the target, the bound on changes, and the linear rules."""
+        question = self.bounds.question
+        low, high = (end - self.bounds.total for end in self.bounds.accepted[box.targets[0]])
+        size = _largest_sum(terms.gain)
+        upper.add(-terms.gain, -float(np.clip(low, -size, size)))
+        upper.add(terms.gain, float(np.clip(high, -size, size)))
+        most = len(terms.code) if question.max_changes is None else question.max_changes
+        upper.add(terms.changed, float(most))
+        fixed = np.setdiff1d(np.arange(len(question.allowed)), self.bounds.features)
+        for coefficients, end in question.rules:
+            own = fixed[coefficients[fixed] != 0.0]
+            rest = float(coefficients[own] @ question.prices.query[own])
+            room = end - rest
+            row = coefficients[feature] * terms.code
+            upper.add(row, room if np.isfinite(room) else _largest_sum(row))
+
+    def _add_sums(self, upper: _Rows, equal: _Rows, terms: CodeTerms, feature: Indices) -> None:
+        """Tie the columns of distance and premium to the codes; add the first two equalities."""
+        norm = self.bounds.question.prices.norm
+        if norm in (0, 1):
+            equal.add(np.append(-terms.unit, [1.0]), 0.0)
+        else:
+            equal.add(np.zeros(len(feature)), 0.0)
+            for each in self._all_gradients():
+                upper.add(np.append(each[feature] * terms.unit, [-1.0]), 0.0)
+        equal.add(np.append(-terms.premium, [0.0, 1.0]), 0.0)
+
+    def _all_gradients(self) -> list[Array]:
+        """Return the known gradients, and those of single features."""
+        return [*np.eye(len(self.bounds.question.allowed)), *self.gradients]
+
+    def _add_planes(self, upper: _Rows, box: SumBox, n: int) -> list[int]:
+        """Keep the cost above its planes; return their places."""
+        places = []
+        for share in (1.0, 0.0):
+            plain = Multipliers(1.0, 0.0, 0.0, 0.0, 0.0, share, (), ())
+            distance, premium, constant = self.bounds.plane(box, plain)
+            row = np.concatenate([np.zeros(n), [distance, premium, -1.0]])
+            places.append(upper.add(row, -constant))
+        return places
+
+    def _read(self, box: SumBox, dual: Array, links: Array, planes: Sequence[int]) -> Multipliers:
+        """Return dual values as multipliers."""
+        question = self.bounds.question
+        n_rules = len(question.rules)
+        rules = tuple(float(each) for each in dual[3 : 3 + n_rules])
+        distance = float(links[0])
+        slopes: tuple[float, ...] = ()
+        if question.prices.norm not in (0, 1):
+            shares = dual[3 + n_rules : 3 + n_rules + len(self._all_gradients())]
+            distance = float(shares.sum())
+            slopes = self._mixed_gradient(shares)
+        share = 1.0
+        if planes and dual[planes].sum() > 0.0:
+            share = float(np.clip(dual[planes[0]] / dual[planes].sum(), 0.0, 1.0))
+        return Multipliers(
+            cost=float(bool(planes)),
+            target=float(dual[0] - dual[1]),
+            changes=0.0 if question.max_changes is None else float(dual[2]),
+            distance=_cleared(distance),
+            premium=_cleared(float(links[1])),
+            plane=share,
+            rules=rules,
+            gradient=slopes,
+        )
+
+    def _mixed_gradient(self, shares: Array) -> tuple[float, ...]:
+        """Return a mixture of all gradients."""
+        total = float(shares.sum()) or 1.0
+        mixed = shares @ np.array(self._all_gradients()) / total
+        norm = self.bounds.question.prices.norm
+        size = float(np.linalg.norm(mixed, norm / (norm - 1.0)))
+        return tuple(float(each) for each in mixed / max(size, 1.0))
+
+
+def _cleared(x: float) -> float:
+    """Return a number, or 0 if it is next to it."""
+    return x if abs(x) > _NOTHING else 0.0
+
+
+def _largest_sum(terms: Array) -> float:
+    """Return a number that no mixture exceeds."""
+    return float(np.abs(terms).sum()) + 1.0
+
+
+def _bound(ends: tuple[float, float]) -> tuple[float, Any]:
+    """Return the ends of a column."""
+    return ends[0], ends[1] if np.isfinite(ends[1]) else None
+
+
+def _corners(terms: CodeTerms) -> CodeTerms:
+    """Return the codes of a line at its ends and around the query, if its gain is straight."""
+    code = terms.code
+    if len(code) <= 4:
+        return terms
+    gain = terms.gain
+    slope = (gain[-1] - gain[0]) / (code[-1] - code[0])
+    error = np.abs(gain - gain[0] - slope * (code - code[0])).max()
+    if error > _STRAIGHT * np.ptp(gain):
+        return terms
+    chosen = np.zeros(len(code), dtype=np.bool_)
+    chosen[[0, -1]] = True
+    home = np.flatnonzero(terms.changed == 0.0)
+    for i in home.tolist():
+        chosen[max(i - 1, 0) : i + 2] = True
+    return terms.take(chosen)
