@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from bayescfx.arrays import Array
 from bayescfx.models.readers import TreeEnsemble
-from bayescfx.search.exact import acceleration, steps
+from bayescfx.search.exact import acceleration, branching, steps
 from bayescfx.search.exact.acceleration import Loader
 from bayescfx.search.exact.branching import Branching, Work
 from bayescfx.search.exact.pool import Boxes, Pool
@@ -172,3 +173,13 @@ def test_the_pool_gives_boxes_by_their_keys() -> None:
         assert len(popped) == min(n, len(waiting))
         waiting = waiting[len(popped) :]
     assert sorted(pool.costs - 1.0) == pytest.approx(waiting)
+
+
+def test_a_proof_that_needs_too_much_memory_ends_with_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(branching, "TUNING", replace(branching.TUNING, most_bytes=10.0))
+    proofs = [run(monkeypatch, steps, make_question(seed))[0] for seed in SEEDS]
+    cut_short = [proof for proof in proofs if proof.conclusion == "bounded"]
+    assert cut_short
+    assert {proof.reason for proof in cut_short} == {"the proof needs more than 1 GB of memory"}

@@ -41,6 +41,7 @@ class BranchTuning:
     asked_first: int = 4  # rows that the model scores before the first box
     greedy_work: float = 1.5e6  # goes into bettering a known answer first; a tenth by default
     same_cost: float = 1e-9  # share of the cost by which a row must be nearer
+    most_bytes: float = 1e9  # of the open boxes
     report_work: float = 1.5e6  # work between two reports of the bound; about a tenth of a second
 
 
@@ -275,7 +276,7 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
         if branching.work.only_if_near and not np.isfinite(branching.limit):
             return Bound(0.0, is_complete=False, is_stuck=False)
     pool = Pool(branching.start())
-    while len(pool) and not branching.work.is_over:
+    while len(pool) and not branching.work.is_over and pool.size <= TUNING.most_bytes:
         branching.work.report(pool, min(branching.stuck_cost, branching.limit))
         batch = pool.pop(_batch_size(len(pool)))
         batch = batch.take(batch.cost < branching.limit)
@@ -289,7 +290,9 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     open_cost = float(pool.costs.min(initial=np.inf))
     cost = min(open_cost, branching.stuck_cost, branching.limit)
     is_stuck = branching.stuck_cost < branching.limit
-    return Bound(cost, open_cost >= branching.limit and not is_stuck, is_stuck)
+    is_complete = open_cost >= branching.limit and not is_stuck
+    reason = "" if pool.size <= TUNING.most_bytes else "the proof needs more than 1 GB of memory"
+    return Bound(cost, is_complete, is_stuck, reason)
 
 
 def _batch_size(n_open: int) -> int:
@@ -354,7 +357,7 @@ def find_extreme(problem: BoxProblem, side: int, work: Work) -> Extreme:
     problem.accepted = [(-np.inf, np.inf)]
     branching = _ExtremeBranching(problem, work=work, side=side)
     pool = Pool(branching.start())
-    while len(pool) and not work.is_over:
+    while len(pool) and not work.is_over and pool.size <= TUNING.most_bytes:
         batch = pool.pop(_batch_size(len(pool)))
         pool.push(branching.split(batch.take(batch.key < -side * branching.best)))
     bound = min(pool.least_key, branching.stuck_key, -side * branching.best)
