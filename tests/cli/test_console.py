@@ -33,7 +33,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": ""},
     )
 
 
@@ -43,6 +43,24 @@ def test_nothing_but_the_answer_is_on_stdout_whatever_the_model_prints(folder: P
     assert json.loads(ran.stdout)["status"] in ("reached", "best_guess")
     assert "printed by the model" in ran.stderr
     assert "written by compiled code" in ran.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the C library has another name")
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_lines_left_in_the_buffer_of_c_are_not_on_stdout(
+    folder: Path, jobs: tuple[str, ...]
+) -> None:
+    (folder / "printing.py").write_text(
+        "import ctypes\n"
+        "def score(rows):\n"
+        "    ctypes.CDLL(None).printf(b'left in the buffer\\n')\n"
+        "    return rows['age'] * 2.0 + rows['bmi']\n"
+    )
+    words = ["explain-many", "--model", "printing:score", *LINEAR[3:], "--queries", "four.csv"]
+    people()[0].head(4).to_csv(folder / "four.csv", index=False)
+    ran = run(folder, *words, *jobs, "--target", "+10%", "--json", "--quiet")
+    assert len(json.loads(ran.stdout)["answers"]) == 4
+    assert "left in the buffer" in ran.stderr
 
 
 def test_an_unexpected_error_is_one_line_with_its_own_code(

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if is_process:
         sys.excepthook = _ignore_interrupt
     try:
-        return _run(sys.argv[1:] if argv is None else argv)
+        return _run(sys.argv[1:] if argv is None else argv, is_process=is_process)
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted.\n")
         return 130
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.unraisablehook = previous_hook
 
 
-def _run(argv: Sequence[str]) -> int:
+def _run(argv: Sequence[str], *, is_process: bool) -> int:
     """Run a command; its modules are imported here, so that Ctrl-C is caught meanwhile."""
     from bayescfx.cli.arguments import make_parser, parse
 
@@ -47,7 +47,7 @@ def _run(argv: Sequence[str]) -> int:
         return 2
     from bayescfx.cli.running import run
 
-    return run(options)
+    return run(options, is_process=is_process)
 
 
 def _ignore_interrupt(

@@ -32,10 +32,14 @@ REQUIRED = {
 }
 
 
-def run(options: Namespace) -> int:
-    """Run the command that is named in the options; return its exit code."""
+def run(options: Namespace, *, is_process: bool = False) -> int:
+    """Run the command that is named in the options; return its exit code.
+
+    `is_process` says that the process ends with the command.
+    """
     command = COMMANDS[options.command]
-    with open_console(bool(options.quiet), bool(vars(options).get("json"))) as console:
+    is_json = bool(vars(options).get("json"))
+    with open_console(bool(options.quiet), is_json, is_process=is_process) as console:
         try:
             if command.out:  # before any work
                 _check_outputs(options.out, re.findall(r"\.\w+", command.out))
@@ -106,14 +110,14 @@ def _check_place(path: str) -> None:
 
 
 @contextlib.contextmanager
-def open_console(is_quiet: bool, is_json: bool) -> Iterator[Console]:
+def open_console(is_quiet: bool, is_json: bool, *, is_process: bool = False) -> Iterator[Console]:
     """Yield a console; models that write to stdout, even compiled ones, write to stderr."""
     sys.stdout.flush()
     with contextlib.ExitStack() as stack:
         out = sys.stdout
         with contextlib.suppress(AttributeError, OSError):  # streams that are no files
             if (sys.stdout.fileno(), sys.stderr.fileno()) == (1, 2):
-                out = stack.enter_context(_separate_stdout())
+                out = stack.enter_context(_separate_stdout(is_process=is_process))
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(warnings.catch_warnings())
         console = Console(out, sys.stderr, is_quiet, is_json)
@@ -125,8 +129,12 @@ def open_console(is_quiet: bool, is_json: bool) -> Iterator[Console]:
 
 
 @contextlib.contextmanager
-def _separate_stdout() -> Iterator[TextIO]:
-    """Yield a stream to the real stdout while file descriptor 1 leads to stderr."""
+def _separate_stdout(*, is_process: bool) -> Iterator[TextIO]:
+    """Yield a stream to the real stdout while file descriptor 1 leads to stderr.
+
+    In a process of its own it leads there until the end: compiled code may have lines left in the
+    buffer of C, which are written when the process ends.
+    """
     copy = os.dup(1)
     os.dup2(2, 1)
     stream = open(copy, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  closed below, after stdout is back
@@ -135,5 +143,6 @@ def _separate_stdout() -> Iterator[TextIO]:
     finally:
         with contextlib.suppress(BrokenPipeError):
             stream.close()
-        os.dup2(copy, 1)
+        if not is_process:
+            os.dup2(copy, 1)
         os.close(copy)

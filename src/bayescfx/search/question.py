@@ -32,6 +32,12 @@ from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 
 #: Rows on which a potential of the user's own is checked.
 _ROWS_FOR_OWN_POTENTIAL = 4
+#: A nearness up to this tells scores of 0 apart and leaves all others in order (numerical).
+_LEAST_SCORE = 1e-9
+#: Rows that give the cost of a typical move, and the rows of the data they are drawn from: a median
+#: needs no more. Set by judgement, 2026-11-18.
+_N_TYPICAL = 64
+_N_DATA = 256
 
 Rounds: TypeAlias = Generator[Array, Array, Stopped]
 
@@ -53,6 +59,12 @@ class LearningTuning:
     slack: int = 2
     #: One in so many relevant rows is among the nearest to the query or to a centre.
     near_one_in: int = 4
+    #: Of many rows, this multiple of those to be kept is sorted; the others have worse scores.
+    shortlist: int = 16
+    #: One in so many rows kept is the best of its changed features; as many are near the query.
+    part_one_in: int = 4
+    #: The best rows near which others are relevant.
+    n_centres: int = 4
 
 
 TUNING = LearningTuning()
@@ -323,14 +335,16 @@ class Question(Account):
         """
         cost, hit = effort(self.region, X), self.accepted(y)
         some = np.arange(len(y))
-        if len(y) > 16 * most:  # of many rows, those that may be among the best
-            nearness = 1e-9 / (1.0 + misses(self.acceptance, y))  # tells scores of 0 apart
+        n_sorted = TUNING.shortlist * most
+        if len(y) > n_sorted:  # of many rows, those that may be among the best
+            nearness = _LEAST_SCORE / (1.0 + misses(self.acceptance, y))
             worth = np.where(hit, 1.0 + 1.0 / (1.0 + cost), self.score(y) + nearness)
-            some = np.sort(np.argpartition(-worth, 16 * most)[: 16 * most])
+            some = np.sort(np.argpartition(-worth, n_sorted)[:n_sorted])
         order = some[best_first(self, X[some], y[some])]
         changed = clear_changes(self.region, X[order])
-        first = firsts(changed)[: most // 4]
-        near = np.argpartition(cost, most // 4)[: most // 4]
+        n_part = most // TUNING.part_one_in
+        first = firsts(changed)[:n_part]
+        near = np.argpartition(cost, n_part)[:n_part]
         kept = [order[: most // 2], order[first], near]
         for low, high in ((y.min(), y.max()), *self.acceptance):
             outer = np.where(y <= low, y, -np.inf).argmax(), np.where(y >= high, y, np.inf).argmin()
@@ -339,7 +353,7 @@ class Question(Account):
 
     def _relevant(self, X: Array, y: Array, most: int, near: int | None = None) -> Indices:
         """Return which rows ``(n, d)`` tell most of the model where answers may be."""
-        best = best_first(self, self.X, self.y)[:4]
+        best = best_first(self, self.X, self.y)[: TUNING.n_centres]
         return relevant(self.region, X, most, self.X[best], near)
 
     def lessons(self, most: int | None = None, *, everywhere: bool = False) -> tuple[Array, Array]:
@@ -371,11 +385,11 @@ class Question(Account):
         weight = self.region.cost.weight
         if weight <= 0.0:
             return 0.0
-        rows = background(self.region, self.region.data[:256])[:64]
-        if len(rows) < 64:  # most data rows do not fit
-            rows = background(self.region)[:64]
+        rows = background(self.region, self.region.data[:_N_DATA])[:_N_TYPICAL]
+        if len(rows) < _N_TYPICAL:  # most data rows do not fit
+            rows = background(self.region)[:_N_TYPICAL]
         if not len(rows):
-            rows = sample(self.region, 64, np.random.default_rng(0))
+            rows = sample(self.region, _N_TYPICAL, np.random.default_rng(0))
         typical = float(np.median(self.region.distance(rows)))
         return weight / typical if typical > 0.0 else weight
 

@@ -27,7 +27,8 @@ from bayescfx.space.effort import effort
 from tests.search.exact.certificate_problems import is_within, small_data
 from tests.search.exact.linear_problems import LinearProblem, fit_linear, make_linear_problem
 
-SEEDS = range(12)
+OTHER_NORM = 10  # the seed of a problem whose distance has norm 2
+SEEDS = [seed for seed in range(13) if seed != OTHER_NORM]
 
 
 @cache
@@ -182,6 +183,17 @@ def test_wrong_answer_fails() -> None:
         check_certificate(sealed({**certificate, "answer": query}), problem.model)
 
 
+def test_other_norms_have_no_certificate() -> None:
+    problem = make_linear_problem(OTHER_NORM)
+    assert problem.region.cost.norm == 2.0
+    with pytest.raises(NoProof, match=r"for norms 0 and 1; the distance of this space has norm 2$"):
+        make_linear_certificate(problem.form, problem.region, problem.accepted_sums)
+    problem, certificate = certified(0)
+    altered = {**certificate, "cost": {**certificate["cost"], "norm": 1.5}}
+    with pytest.raises(CertificateError, match=r"distance of this space has norm 1\.5\.$"):
+        check_certificate(sealed(altered), problem.model)
+
+
 def test_work_limit_ends_the_making() -> None:
     problem, _ = certified(0)
     with pytest.raises(NoProof, match="work"):
@@ -238,6 +250,20 @@ def test_out_of_reach_has_a_certificate() -> None:
     certificate["accepted"] = [[top - 0.01, certificate["accepted"][0][1]]]
     with pytest.raises(CertificateError, match="box"):
         cfx.check_certificate(sealed(certificate), model)
+
+
+def test_answers_with_other_norms_have_no_certificate() -> None:
+    data, y = mixed_table()
+    model = LinearRegression().fit(data, y)
+    space = cfx.Space.from_data(data).cost(norm=2)
+    answer = cfx.explain(model, data.iloc[0], space, cfx.increase(by=1.0), rng=0, prove=20)
+    assert answer.proof == "optimal"
+    message = (
+        "there is no certificate: certificates of linear models are made for norms 0 and 1; "
+        "the distance of this space has norm 2."
+    )
+    with pytest.raises(cfx.SettingsError, match=f"^{message}$"):
+        cfx.certificate(model, answer)
 
 
 def test_networks_have_no_certificate() -> None:

@@ -39,8 +39,8 @@ N_SAMPLED = 257
 STRAIGHT = 2e-6
 #: Share by which terms of a bound may be rounded (numerical).
 BOUND_ROUNDING = 1e-12
-#: Share by which the norm of a gradient may exceed 1 (numerical).
-GRADIENT_ROUNDING = 1e-12
+#: Norms whose distance is a sum over features.
+NORMS = (0, 1)
 #: Keys of splits that are no features.
 DISTANCE = "distance"
 PREMIUM = "premium"
@@ -86,8 +86,6 @@ class Multipliers:
         The share of the first of two planes below the cost.
     rules : tuple of float
         Of the linear rules; not negative.
-    gradient : tuple of float
-        For norms other than 0 and 1 the gradient of the distance, by feature.
     """
 
     cost: float
@@ -97,7 +95,6 @@ class Multipliers:
     premium: float
     plane: float
     rules: tuple[float, ...]
-    gradient: tuple[float, ...]
 
     def to_plain(self) -> dict[str, Any]:
         """Return them in JSON's own types."""
@@ -110,28 +107,27 @@ class Multipliers:
         numbers = {key: float(value) for key, value in plain.items() if not isinstance(value, list)}
         lists = {key: tuple(map(float, v)) for key, v in plain.items() if isinstance(v, list)}
         found = cls(**numbers, **lists)  # type: ignore[arg-type]
-        everything = [*numbers.values(), *found.rules, *found.gradient]
-        norm = question.prices.norm
+        everything = [*numbers.values(), *found.rules]
         is_valid = [
             bool(np.isfinite(everything).all()),
             found.cost in (0.0, 1.0),
             0.0 <= found.plane <= 1.0,
             min([found.changes, *found.rules]) >= 0.0,
             len(found.rules) == len(question.rules),
-            norm in (0, 1) or found.distance >= 0.0,
-            norm in (0, 1) or _is_gradient(np.array(found.gradient), norm, len(question.allowed)),
         ]
         if not all(is_valid):
             raise CertificateError("the multipliers of a box are not valid.")
         return found
 
 
-def _is_gradient(gradient: Array, norm: float, n_features: int) -> bool:
-    """Return whether ``gradient @ units`` never exceeds the norm of the units."""
-    if len(gradient) != n_features or not (gradient >= 0.0).all():
-        return False
-    dual = np.inf if norm == 1 else norm / (norm - 1.0)
-    return float(np.linalg.norm(gradient, dual)) <= 1.0 + GRADIENT_ROUNDING
+def fault_of_norm(norm: float) -> str | None:
+    """Return why there is no certificate for a norm of the distance; None if there is one."""
+    if norm in NORMS:
+        return None
+    return (
+        "certificates of linear models are made for norms 0 and 1; the distance of this space "
+        f"has norm {norm:g}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +177,9 @@ class LinearBounds(BoxReasons[SumBox]):
     same_cost = 1e-5
 
     def __init__(self, form: LinearModel, question: CertifiedQuestion) -> None:
+        fault = fault_of_norm(question.prices.norm)
+        if fault is not None:
+            raise CertificateError(f"{fault}.")
         self.form = form
         self._source = features_of_columns(form, question)
         query = question.prices.query
@@ -245,11 +244,8 @@ class LinearBounds(BoxReasons[SumBox]):
     def _terms(self, question: CertifiedQuestion, j: int, codes: Array, gain: Array) -> CodeTerms:
         """Return what codes of a feature add."""
         prices = question.prices
-        unit = prices.powers(codes, j)
-        if prices.norm not in (0, 1):
-            unit = unit ** (1.0 / prices.norm)
         changed = (codes != prices.query[j]).astype(np.float64)
-        return CodeTerms(codes, unit, prices.premiums(codes, j), changed, gain)
+        return CodeTerms(codes, prices.powers(codes, j), prices.premiums(codes, j), changed, gain)
 
     def _gain_ends(self, question: CertifiedQuestion) -> list[tuple[float, float]]:
         """Return the gains at both ends of the continuous features."""
@@ -352,20 +348,17 @@ class LinearBounds(BoxReasons[SumBox]):
         """
         question = self.question
         codes = box.codes
-        power, premium = question.corner_costs(codes)
+        unit, premium = question.corner_costs(codes)
         n_moved = int(question.is_moved(codes).sum())
         if question.max_changes is not None and n_moved >= question.max_changes:
             codes = question.pin(codes)
-        if question.prices.total(power.sum(), premium.sum()) < question.limit:
-            codes = question.narrow(codes, power, premium)
-        norm = question.prices.norm
-        least = float(power.sum())
-        least = least if norm in (0, 1) else least ** (1.0 / norm)
+        if question.prices.total(unit.sum(), premium.sum()) < question.limit:
+            codes = question.narrow(codes, unit, premium)
         tops = [float(self.terms(codes, j).premium.max(initial=0.0)) for j in self.features]
         most = sum(sorted(tops, reverse=True)[: question.max_changes])
         wide = 1.0 + COST_ROUNDING
         distance = (
-            max(box.distance[0], least / wide),
+            max(box.distance[0], float(unit.sum()) / wide),
             min(box.distance[1], question.limit * wide),
         )
         premiums = (
@@ -416,10 +409,7 @@ class LinearBounds(BoxReasons[SumBox]):
 
     def _combine(self, terms: CodeTerms, j: int, multipliers: Multipliers) -> Array:
         """Return the sum of all terms of a feature's codes, each times its multiplier."""
-        factor = multipliers.distance
-        if self.question.prices.norm not in (0, 1):
-            factor *= multipliers.gradient[j]
-        value = factor * terms.unit + multipliers.premium * terms.premium
+        value = multipliers.distance * terms.unit + multipliers.premium * terms.premium
         value += multipliers.changes * terms.changed - multipliers.target * terms.gain
         for weight, (coefficients, _) in zip(multipliers.rules, self.question.rules, strict=True):
             if weight and coefficients[j]:

@@ -26,6 +26,7 @@ from bayescfx.search.exact.certificate_sums import (
     LinearBounds,
     Multipliers,
     SumBox,
+    fault_of_norm,
 )
 from bayescfx.search.exact.certificates import describe_question
 from bayescfx.search.exact.linear_relaxation import Mixture, Relaxation
@@ -42,7 +43,7 @@ _EDGE = 1e-6
 #: What splitting a feature must at least better to be worth it (numerical).
 _LEAST_GAP = 1e-12
 #: Multipliers that exclude nothing but an empty box.
-_ZERO = Multipliers(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, (), ())
+_ZERO = Multipliers(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, ())
 
 
 def make_linear_certificate(
@@ -82,8 +83,12 @@ def make_linear_certificate(
     ------
     NoProof
         If the work is over, the answer is wrong, or a box can't be closed: a rule that is not
-        linear excludes its rows, or its sum is as close to the target as rounding errors are.
+        linear excludes its rows, or its sum is as close to the target as rounding errors are. Also
+        if the distance has another norm than 0 and 1.
     """
+    fault = fault_of_norm(region.cost.norm)
+    if fault is not None:
+        raise NoProof(fault)
     certificate = describe_question((), region, accepted, slack, limit)
     question = read_question(certificate)
     certificate["model"] = digest_of_model(form, question)
@@ -156,11 +161,8 @@ class _Recorder:
 
     def _plain(self, multipliers: Multipliers) -> dict[str, Any]:
         """Return multipliers as JSON."""
-        question = self.bounds.question
         plain = multipliers.to_plain()
-        plain["rules"] = plain["rules"] or [0.0] * len(question.rules)
-        if question.prices.norm not in (0, 1):
-            plain["gradient"] = plain["gradient"] or [0.0] * len(question.allowed)
+        plain["rules"] = plain["rules"] or [0.0] * len(self.bounds.question.rules)
         return plain
 
     # ── splits ──
@@ -189,15 +191,9 @@ class _Recorder:
         if not mixture.multipliers.cost or box.distance[1] > 1.0:
             return 0.0
         (d, far), (p, most) = box.distance, box.premium
-        distance = self._distance(mixture)
+        distance = float(mixture.weights @ mixture.terms.unit)
         planes = (d * premium + p * distance - d * p, far * premium + most * distance - far * most)
         return distance * premium - max(planes)
-
-    def _distance(self, mixture: Mixture) -> float:
-        """Return the distance of a mixture."""
-        norm = self.bounds.question.prices.norm
-        units = np.bincount(mixture.feature, mixture.weights * mixture.terms.unit)
-        return float(units.sum() if norm in (0, 1) else np.linalg.norm(units, norm))
 
     def _gap(self, j: int, mixture: Mixture, multipliers: Multipliers) -> float:
         """Return by how much the mixture of a feature is too cheap, about."""

@@ -218,14 +218,33 @@ class _Search:
             return
         self.cuts.append(gradient(columns.units @ values, norm))
         row = columns.row(values)
-        cost = float(effort(self.region, row[None])[0])
-        is_wanted = cost < self.limit and self._miss(row, piece.target) <= 0.0
-        if is_wanted and self.region.contains(row[None])[0]:
-            is_hit = yield row[None]
-            if is_hit[0]:
-                self.limit = cost
+        is_inside = self._miss(row, piece.target) <= 0.0
+        yield from self._offer(row, is_wanted=is_inside and self._is_allowed(row))
 
     # ── rows ──
+
+    def _is_allowed(self, row: Array) -> bool:
+        """Return whether a row keeps all rules."""
+        return bool(self.region.contains(row[None])[0])
+
+    def _offer(self, row: Array, *, is_wanted: bool) -> Generator[Array, Mask, bool | None]:
+        """Yield a row that is wanted if it is the cheapest; return whether it is an answer.
+
+        None if it was not yielded.
+        """
+        cost = float(effort(self.region, row[None])[0])
+        if not is_wanted or not cost < self.limit:
+            return None
+        is_hit = yield row[None]
+        if is_hit[0]:
+            self.limit = cost
+        return bool(is_hit[0])
+
+    def _is_enough(self, piece: Piece, *, is_hit: bool) -> bool:
+        """Return whether a row that was yielded ends the search near a solution."""
+        is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
+        is_tight = self.limit <= piece.bound * (1.0 + 2.0 * BOUND_TOLERANCE)
+        return is_tight or (is_first and is_hit)
 
     def _ask(
         self, program: Program, piece: Piece, solution: Solution
@@ -238,18 +257,12 @@ class _Search:
         margin = self.slack + self.parts.rounding
         for strictness in range(1, TUNING.polishing + 1):
             row = program.columns.row(values)
-            is_allowed = bool(self.region.contains(row[None])[0])
+            is_allowed = self._is_allowed(row)
             is_blocked |= not is_allowed and breaks_other_rules_only(self.region, row)
             miss = self._miss(row, piece.target)
-            cost = float(effort(self.region, row[None])[0])
-            if is_allowed and miss <= 0.0 and cost < self.limit:
-                is_hit = yield row[None]
-                if is_hit[0]:
-                    self.limit = cost
-                is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
-                is_tight = self.limit <= piece.bound * (1.0 + 2.0 * BOUND_TOLERANCE)
-                if is_tight or (is_first and is_hit[0]):
-                    break
+            is_hit = yield from self._offer(row, is_wanted=is_allowed and miss <= 0.0)
+            if is_hit is not None and self._is_enough(piece, is_hit=is_hit):
+                break
             if program.columns.is_discrete:
                 break
             # The whole numbers of a solution are right, but its shares are not exact.

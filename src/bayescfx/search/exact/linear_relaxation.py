@@ -14,15 +14,15 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.search.exact.certificate_sums import CodeTerms, LinearBounds, Multipliers, SumBox
-from bayescfx.search.exact.tangents import gradient
 
 #: Multipliers below this size are 0 (numerical).
 _NOTHING = 1e-11
-#: Share of the distance within which gradients are exact, and how many are added in one box.
-_SAME_DISTANCE = 1e-8
-_GRADIENTS_PER_BOX = 60
-#: Gradients that are kept.
-_MOST_GRADIENTS = 150
+#: Columns after those of the codes: distance, premium and cost.
+_N_TOTALS = 3
+#: Constraints before the linear rules: two ends of the target, and the bound on changes.
+_N_ENDS = 3
+#: Codes of a line that matter most: its ends, the query, and the query as a change.
+_N_CORNERS = 4
 #: Share of its range by which the gain of a feature on a line may differ from a line.
 _STRAIGHT = 1e-7
 
@@ -79,24 +79,17 @@ class Relaxation:
     ----------
     bounds : LinearBounds
         The gains of the model.
-    gradients : list of arrays of shape (d,)
-        Gradients of the distance, for norms other than 0 and 1.
     n_programs : int
         The number of programs solved.
     """
 
     bounds: LinearBounds
-    gradients: list[Array] = field(default_factory=list)
     n_programs: int = 0
 
     def solve(self, box: SumBox) -> Mixture | None:
         """Return multipliers for a shrunken box with one target; None if the solver fails."""
-        if not np.isfinite(self.bounds.question.limit):
-            return self._solve(box, has_cost=False)
-        found = self._solve(box, has_cost=True)
-        for _ in range(_GRADIENTS_PER_BOX):
-            if found is None or not self._add_gradient(found):
-                break
+        found = None
+        if np.isfinite(self.bounds.question.limit):
             found = self._solve(box, has_cost=True)
         return self._solve(box, has_cost=False) if found is None else found
 
@@ -117,39 +110,25 @@ class Relaxation:
         )
         return joined, np.repeat(self.bounds.features, sizes).astype(np.intp)
 
-    def _add_gradient(self, found: Mixture) -> bool:
-        """Add the gradient of the distance at a mixture if it tells something new."""
-        norm = self.bounds.question.prices.norm
-        if norm in (0, 1):
-            return False
-        units = np.zeros(len(self.bounds.question.allowed))
-        np.add.at(units, found.feature, np.maximum(found.weights, 0.0) * found.terms.unit)
-        distance = float(np.linalg.norm(units, norm))
-        if distance == 0.0:
-            return False
-        known = max([0.0, *(float(each @ units) for each in self.gradients)])
-        if known >= distance * (1.0 - _SAME_DISTANCE):
-            return False
-        self.gradients = [*self.gradients[-_MOST_GRADIENTS:], gradient(units, norm)]
-        return True
-
     def _solve(self, box: SumBox, *, has_cost: bool) -> Mixture | None:
         """Solve one program; without cost it minimises how far the constraints are broken."""
         from scipy.optimize import linprog
 
         terms, feature = self._codes(box)
         n = len(feature)
-        upper = _Rows(n + 3)  # then distance, premium and cost
+        n_columns = n + _N_TOTALS
+        upper = _Rows(n_columns)
         self._add_constraints(upper, box, terms, feature)
         n_elastic = 0 if has_cost else len(upper.rows)
-        equal = _Rows(n + 3)
-        self._add_sums(upper, equal, terms, feature)
+        equal = _Rows(n_columns)
+        equal.add(np.append(-terms.unit, [1.0]), 0.0)  # the column of the distance
+        equal.add(np.append(-terms.premium, [0.0, 1.0]), 0.0)
         planes = self._add_planes(upper, box, n) if has_cost else []
         for j in self.bounds.features:
             equal.add((feature == j).astype(np.float64), 1.0)
-        cost = np.zeros(n + 3 + n_elastic)
-        cost[n + 2] = float(has_cost)
-        cost[n + 3 :] = 1.0
+        cost = np.zeros(n_columns + n_elastic)
+        cost[n_columns - 1] = float(has_cost)
+        cost[n_columns:] = 1.0
         elastic = np.vstack(
             [-np.eye(n_elastic), np.zeros((len(upper.rows) - n_elastic, n_elastic))]
         )
@@ -190,26 +169,11 @@ class Relaxation:
             row = coefficients[feature] * terms.code
             upper.add(row, room if np.isfinite(room) else _largest_sum(row))
 
-    def _add_sums(self, upper: _Rows, equal: _Rows, terms: CodeTerms, feature: Indices) -> None:
-        """Tie the columns of distance and premium to the codes; add the first two equalities."""
-        norm = self.bounds.question.prices.norm
-        if norm in (0, 1):
-            equal.add(np.append(-terms.unit, [1.0]), 0.0)
-        else:
-            equal.add(np.zeros(len(feature)), 0.0)
-            for each in self._all_gradients():
-                upper.add(np.append(each[feature] * terms.unit, [-1.0]), 0.0)
-        equal.add(np.append(-terms.premium, [0.0, 1.0]), 0.0)
-
-    def _all_gradients(self) -> list[Array]:
-        """Return the known gradients, and those of single features."""
-        return [*np.eye(len(self.bounds.question.allowed)), *self.gradients]
-
     def _add_planes(self, upper: _Rows, box: SumBox, n: int) -> list[int]:
         """Keep the cost above its planes; return their places."""
         places = []
         for share in (1.0, 0.0):
-            plain = Multipliers(1.0, 0.0, 0.0, 0.0, 0.0, share, (), ())
+            plain = Multipliers(1.0, 0.0, 0.0, 0.0, 0.0, share, ())
             distance, premium, constant = self.bounds.plane(box, plain)
             row = np.concatenate([np.zeros(n), [distance, premium, -1.0]])
             places.append(upper.add(row, -constant))
@@ -219,13 +183,7 @@ class Relaxation:
         """Return dual values as multipliers."""
         question = self.bounds.question
         n_rules = len(question.rules)
-        rules = tuple(float(each) for each in dual[3 : 3 + n_rules])
-        distance = float(links[0])
-        slopes: tuple[float, ...] = ()
-        if question.prices.norm not in (0, 1):
-            shares = dual[3 + n_rules : 3 + n_rules + len(self._all_gradients())]
-            distance = float(shares.sum())
-            slopes = self._mixed_gradient(shares)
+        rules = tuple(float(each) for each in dual[_N_ENDS : _N_ENDS + n_rules])
         share = 1.0
         if planes and dual[planes].sum() > 0.0:
             share = float(np.clip(dual[planes[0]] / dual[planes].sum(), 0.0, 1.0))
@@ -233,20 +191,11 @@ class Relaxation:
             cost=float(bool(planes)),
             target=float(dual[0] - dual[1]),
             changes=0.0 if question.max_changes is None else float(dual[2]),
-            distance=_cleared(distance),
+            distance=_cleared(float(links[0])),
             premium=_cleared(float(links[1])),
             plane=share,
             rules=rules,
-            gradient=slopes,
         )
-
-    def _mixed_gradient(self, shares: Array) -> tuple[float, ...]:
-        """Return a mixture of all gradients."""
-        total = float(shares.sum()) or 1.0
-        mixed = shares @ np.array(self._all_gradients()) / total
-        norm = self.bounds.question.prices.norm
-        size = float(np.linalg.norm(mixed, norm / (norm - 1.0)))
-        return tuple(float(each) for each in mixed / max(size, 1.0))
 
 
 def _cleared(x: float) -> float:
@@ -267,7 +216,7 @@ def _bound(ends: tuple[float, float]) -> tuple[float, Any]:
 def _corners(terms: CodeTerms) -> CodeTerms:
     """Return the codes of a line at its ends and around the query, if its gain is straight."""
     code = terms.code
-    if len(code) <= 4:
+    if len(code) <= _N_CORNERS:
         return terms
     gain = terms.gain
     slope = (gain[-1] - gain[0]) / (code[-1] - code[0])
