@@ -34,7 +34,7 @@ def test_an_end_of_the_data_is_not_called_a_limit() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).random((50, 4)), columns=list("abcd"))
     high = frame["c"].max()
     found = words(Space.from_data(frame), 9.0, query=frame.iloc[0])
-    assert found[0] == f"the data's own range of 'c' (up to {high:.6g})"
+    assert found[0] == f"data range of 'c' (up to {high:.6g})"
     assert words(Space(UNIT), 9.0)[0] == "the upper end of 'c' (1)"
 
 
