@@ -297,7 +297,7 @@ class Shrinking:
 
 @pytest.fixture
 def method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METHODS, "shrinking", Shrinking)
+    monkeypatch.setitem(METHODS, "shrinking", f"{__name__}:Shrinking")
 
 
 def bowl(rows: Any) -> Any:

@@ -17,6 +17,12 @@ from difflib import SequenceMatcher
 from importlib import import_module
 from types import ModuleType
 
+#: How the text of a target looks, for help and messages.
+TARGET_SYNTAX = (
+    "'>= 150', '<= 0.3', '>= +20%' (at least 20 % more), '+20%', '-15' (15 less), '±10%', "
+    "'[140, 160]', '150' or '= -15'"
+)
+
 
 class BayesCFXError(Exception):
     """Base of every error raised by this library.
