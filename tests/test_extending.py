@@ -136,7 +136,7 @@ class Total(Rule):
         region.schema.write(rows, at, X[:, at], region.own)
 
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows have the right sum, and not too much of it."""
+        """Return which rows have the right sum, and not too large a sum."""
         total = X[:, region.schema.positions[self.derives]]
         return np.asarray((region.complete(X) == X).all(axis=1) & (total <= self.most))
 

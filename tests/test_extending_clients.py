@@ -216,7 +216,7 @@ def test_a_new_search_is_a_method_of_the_command_line(
 
 
 def linear(path: Path, *_: Any) -> Any:
-    """Return the model in a file of coefficients, and what is known of it."""
+    """Return the model in a file of coefficients, and its columns."""
     coefficients = json.loads(path.read_text())
     return lambda rows: sum(rows[name] * a for name, a in coefficients.items()), {}
 

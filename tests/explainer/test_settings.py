@@ -1,4 +1,4 @@
-"""What can be wrong with the arguments, and how it is said."""
+"""Errors about arguments, and their messages."""
 
 from __future__ import annotations
 

@@ -162,8 +162,8 @@ def test_a_limit_binds_although_all_changes_are_used_up(
 
     low, high = round(0.5 - width, 2), round(0.5 + width, 2)
     space = Space(UNIT).between({"a": (low, high)}).max_changes(1)
-    wish = cfx.at_least(3.5 + 5 * width + 0.5 * other)
-    answer = cfx.explain(f, MIDDLE, space, wish, method=method, budget=budget, rng=0)
+    target = cfx.at_least(3.5 + 5 * width + 0.5 * other)
+    answer = cfx.explain(f, MIDDLE, space, target, method=method, budget=budget, rng=0)
     # a fifth more of `a` brings 1, one more change at most 0.5
     assert answer.binding[0] == f"limit on 'a' (at most {high})"
 
