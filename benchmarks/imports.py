@@ -28,6 +28,12 @@ SIDES = {
         False,
         3.0,
     ),
+    "bayescfx explain --help / nothing": (
+        "import sys; from bayescfx.cli import main; sys.argv[1:] = ['explain', '--help']; main()",
+        "pass",
+        False,
+        8.0,
+    ),
 }
 
 

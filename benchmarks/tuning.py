@@ -61,7 +61,7 @@ CLASSES = {
     "learning": ("bayescfx.search.question", "many"),
     "verdict": ("bayescfx.search.verdict", "verdict"),
     "binding": ("bayescfx.search.binding", "binding"),
-    "auto": ("bayescfx.search.methods", "auto"),
+    "auto": ("bayescfx.search.auto", "auto"),
 }
 FACTORS = {"half": 0.5, "double": 2.0}
 #: Values that switch the rule of a number off, by class and number.

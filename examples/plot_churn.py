@@ -68,7 +68,7 @@ clf = clf.fit(customers, left)
 # What can be offered
 # -------------------
 # The firm can change the contract, the fee and the level of support. It can't
-# undo a complaint, or change how long somebody has been a customer.
+# undo a complaint, or change how long a customer has stayed.
 
 import bayescfx as cfx
 

@@ -4,7 +4,7 @@ Credit: what would turn a no into a yes
 
 A loan officer has to tell an applicant why the model says no, and what would make
 it say yes. The answer must keep the bank's rules, must be something the applicant
-can do, and must hold when somebody checks it later.
+can do, and must hold when it is checked later.
 """
 
 # %%

@@ -2,7 +2,7 @@
 House prices: what to renovate before selling
 =============================================
 
-An owner is told by the agency's model what her house would fetch, and she wants
+An agency's model tells an owner what her house would fetch, and she wants
 more. She can't move the house or make it younger, but she can renovate. Which
 works get her at least 12 % more, with as little as possible?
 """

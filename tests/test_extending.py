@@ -136,7 +136,7 @@ class Total(Rule):
         region.schema.write(rows, at, X[:, at], region.own)
 
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows have the right sum, and not too much of it."""
+        """Return which rows have the right sum, and not too large a sum."""
         total = X[:, region.schema.positions[self.derives]]
         return np.asarray((region.complete(X) == X).all(axis=1) & (total <= self.most))
 
@@ -297,7 +297,7 @@ class Shrinking:
 
 @pytest.fixture
 def method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METHODS, "shrinking", Shrinking)
+    monkeypatch.setitem(METHODS, "shrinking", f"{__name__}:Shrinking")
 
 
 def bowl(rows: Any) -> Any:

@@ -34,7 +34,7 @@ from bayescfx.web.exports import PROGRAMS
 from bayescfx.web.questions import QuestionQueue
 from bayescfx.web.request_forms import make_constraints_form, page_verbs
 from tests.cli.shell import Shell
-from tests.test_extending import Shrinking, one_group
+from tests.test_extending import one_group
 from tests.web.conftest import ask, make_queue, row, served
 
 DOSES = """\
@@ -205,7 +205,7 @@ def test_a_new_search_is_a_method_of_the_command_line(
     assert "--method must be one of" in shell.fails(
         *EXPLAIN, "--target", "+1", "--method", "shrinking"
     )
-    monkeypatch.setitem(METHODS, "shrinking", Shrinking)
+    monkeypatch.setitem(METHODS, "shrinking", "tests.test_extending:Shrinking")
     ran = shell(*EXPLAIN, "--target", "+1", "--method", "shrinking")
     assert ran.code == 0, ran.err
     (found,) = ran.content["counterfactuals"]
@@ -216,7 +216,7 @@ def test_a_new_search_is_a_method_of_the_command_line(
 
 
 def linear(path: Path, *_: Any) -> Any:
-    """Return the model in a file of coefficients, and what is known of it."""
+    """Return the model in a file of coefficients, and its columns."""
     coefficients = json.loads(path.read_text())
     return lambda rows: sum(rows[name] * a for name, a in coefficients.items()), {}
 
@@ -330,7 +330,7 @@ def queue(shell: Shell) -> Iterator[QuestionQueue]:
 def test_a_new_kind_a_new_target_and_a_new_search_are_known_to_the_page(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(METHODS, "shrinking", Shrinking)
+    monkeypatch.setitem(METHODS, "shrinking", "tests.test_extending:Shrinking")
     monkeypatch.setitem(FORMS, "P times", Multiple)
     with served(queue) as page:
         kinds = {f["name"]: f["kind"] for f in page.get("/api/site").json()["features"]}

@@ -18,7 +18,7 @@ from bayescfx.requests.settings_file import CODE_OPTIONS
 
 
 def command_line() -> str:
-    """Return every command with its options, as Markdown; what several take is told once."""
+    """Return every command with its options, as Markdown; shared options are listed once."""
     actions = make_parser(list(COMMANDS))._actions
     commands = next(a.choices for a in actions if isinstance(a, _SubParsersAction))
     takers: dict[tuple[str, str], list[str]] = {}  # of each group of options
@@ -59,7 +59,7 @@ def settings() -> str:
         [
             *("## Options", "", *_table(OPTIONS), ""),
             *("## The table `[features]`", ""),
-            "A column and its kind, an order, or a table with `kind` and what else is known of it:",
+            "A column and its kind, an order, or a table with `kind` and its other properties:",
             '`sex = "categorical"`, `cut = "Fair < Good < Ideal"`,',
             '`bmi = { kind = "real", low = 18, high = 40, step = 0.5 }`.',
             *("", "| kind | may also have |", "|---|---|"),

@@ -17,6 +17,12 @@ from difflib import SequenceMatcher
 from importlib import import_module
 from types import ModuleType
 
+#: How the text of a target looks, for help and messages.
+TARGET_SYNTAX = (
+    "'>= 150', '<= 0.3', '>= +20%' (at least 20 % more), '+20%', '-15' (15 less), '±10%', "
+    "'[140, 160]', '150' or '= -15'"
+)
+
 
 class BayesCFXError(Exception):
     """Base of every error raised by this library.
@@ -141,24 +147,24 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-_HEARS: ContextVar[Callable[[str], object] | None] = ContextVar("hears", default=None)
+_RECEIVER: ContextVar[Callable[[str], object] | None] = ContextVar("receiver", default=None)
 
 
 @contextlib.contextmanager
-def hearing(hear: Callable[[str], object]) -> Iterator[None]:
+def redirect_warnings(receive: Callable[[str], object]) -> Iterator[None]:
     """Pass the warnings of this library, in this thread, to a function instead of Python."""
-    token = _HEARS.set(hear)
+    token = _RECEIVER.set(receive)
     try:
         yield
     finally:
-        _HEARS.reset(token)
+        _RECEIVER.reset(token)
 
 
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning that points to the user's line: the innermost outside this package."""
-    hear = _HEARS.get()
-    if hear is not None:
-        hear(message)
+    receive = _RECEIVER.get()
+    if receive is not None:
+        receive(message)
         return
     package = os.path.dirname(__file__)
     level = 2

@@ -134,3 +134,15 @@ def test_help_loads_nothing_but_itself(words: tuple[str, ...]) -> None:
         env={**os.environ, "PYTHONPATH": str(Path(cfx.__file__).parents[1])},
     )
     assert run.stdout.splitlines()[-2:] == ["['__main__', 'bayescfx']", "[]"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_on_a_command_loads_no_other_library(command: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", QUICK, command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(cfx.__file__).parents[1])},
+    )
+    assert run.stdout.splitlines()[-2] == "['__main__', 'bayescfx']"

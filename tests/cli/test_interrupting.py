@@ -52,9 +52,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(place: Path, command: str, *words: str, pressed: str = "") -> subprocess.Popen[str]:
+def started(
+    place: Path, command: str, *words: str, pressed: str = "", queries: str = "X.csv"
+) -> subprocess.Popen[str]:
     base = (command, "--model", "pressing:score", "--data", "X.csv", "--target", ">= 50")
-    many = ("--queries", "X.csv", "--out", "answers.csv", "--budget", "9")
+    many = ("--queries", queries, "--out", "answers.csv", "--budget", "9")
     more = many if command == "explain-many" else ("--query", "3", "--budget", "40", "--json")
     return subprocess.Popen(
         [sys.executable, "-m", "bayescfx", *base, *more, "--quiet", *words],
@@ -111,12 +113,14 @@ def test_ctrl_c_at_random_moments_never_shows_a_traceback(
     place: Path, command: str, times: int
 ) -> None:
     rng = np.random.default_rng(times)
-    process = started(place, command)
+    # Eight queries: searches, verdicts and writing take about as long as loading does.
+    pd.read_csv(place / "X.csv").head(8).to_csv(place / "some.csv", index=False)
+    process = started(place, command, queries="some.csv")
     begun = time.monotonic()
     process.communicate()
     whole = time.monotonic() - begun
     for _ in range(12):
-        process = started(place, command, "--evaluations", "s.db")
+        process = started(place, command, "--evaluations", "s.db", queries="some.csv")
         # Python itself takes a moment to start, before which Ctrl-C can't be caught.
         time.sleep(0.1 + float(rng.uniform(0, whole)))
         for _ in range(times):

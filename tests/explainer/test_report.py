@@ -1,4 +1,4 @@
-"""How searches end, and what the answer says of it."""
+"""How searches end, and how the answer reports it."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("method", ["sweep", "bayes-cfx", "bayes", "random", "lbfgsb"])
 @pytest.mark.parametrize(
-    "wish", [cfx.at_most(1.2), cfx.at_least(0.5), cfx.between(0.4, 1.1)], ids=str
+    "target", [cfx.at_most(1.2), cfx.at_least(0.5), cfx.between(0.4, 1.1)], ids=str
 )
-def test_what_a_query_has_by_breaking_a_rule_is_searched_for(method: str, wish: Target) -> None:
+def test_what_a_query_has_by_breaking_a_rule_is_searched_for(method: str, target: Target) -> None:
     space = cube().require("a >= 0.5")
     budget = {"bayes-cfx": 50, "bayes": 25}.get(method, 200)
-    answer = cfx.explain(plane, ZERO, space, wish, method=method, budget=budget, rng=0)
+    answer = cfx.explain(plane, ZERO, space, target, method=method, budget=budget, rng=0)
     assert answer.reached
     assert answer.best.row["a"] >= 0.5
     assert answer.verify(plane)

@@ -1,4 +1,4 @@
-"""What can be wrong with the arguments, and how it is said."""
+"""Errors about arguments, and their messages."""
 
 from __future__ import annotations
 
@@ -301,6 +301,13 @@ def test_a_query_that_has_a_name_is_called_by_it(queries: Any, who: str) -> None
     with pytest.raises(cfx.BayesCFXError, match="no feature may move") as caught:
         cfx.explain_many(plane, queries, space, 1.0, budget=10, rng=0)
     assert f"for the query {who}" in caught.value.__notes__
+
+
+@pytest.mark.parametrize("method", ["auto", "sweep", "bayes-cfx", "bayes", "random", "lbfgsb"])
+def test_every_method_refuses_a_query_without_a_free_feature(method: str) -> None:
+    space = cfx.Space({n: cfx.Real(0, 1) for n in "abc"}).fix("a", "b", "c")
+    with pytest.raises(cfx.InfeasibleError, match="no feature may move"):
+        cfx.explain(plane, ZERO, space, cfx.increase(by=1), method=method, budget=10, rng=0)
 
 
 def test_a_table_records_a_query_without_an_allowed_row() -> None:

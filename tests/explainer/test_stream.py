@@ -100,12 +100,12 @@ def test_columns_and_dtypes_do_not_depend_on_the_answers() -> None:
     X = mixed()
     space = cfx.Space.from_data(X)
     score = lambda rows: rows.select_dtypes("number").sum(axis=1)  # noqa: E731  # a bare callable
-    wish = cfx.increase(percent=1)
-    meta = cfx.explain_partition(X[:0], score, space, wish)
-    told = cfx.explain_partition(X[:4], score, space, wish, budget=9, rng=0)
+    target = cfx.increase(percent=1)
+    meta = cfx.explain_partition(X[:0], score, space, target)
+    told = cfx.explain_partition(X[:4], score, space, target, budget=9, rng=0)
     refused = X[:2].astype(object)
     refused.iloc[:, 0] = "wrong"
-    lost = cfx.explain_partition(refused, score, space, wish, budget=9, rng=0)
+    lost = cfx.explain_partition(refused, score, space, target, budget=9, rng=0)
     assert lost["status"].tolist() == ["error"] * 2
     for other in (told, lost):
         pd.testing.assert_series_equal(other.dtypes, meta.dtypes)
@@ -160,8 +160,8 @@ def test_a_used_name_of_a_run_takes_no_other_queries(tmp_path: Path, odd: bool) 
     how: Any = {"budget": 9, "rng": 0, "method": "random", "run": "a", "n_jobs": 1}
 
     def told(*frames: pd.DataFrame) -> Any:
-        wish = space, cfx.at_least(4.0)
-        return cfx.explain_stream(counting, frames, *wish, evaluations=store, **how)
+        target = space, cfx.at_least(4.0)
+        return cfx.explain_stream(counting, frames, *target, evaluations=store, **how)
 
     with cfx.Evaluations.open(tmp_path / "known.db", model="v1") as store:
         whole = pd.concat(told(asked[:5], asked[5:8]))

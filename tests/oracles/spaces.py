@@ -22,7 +22,7 @@ Checker = Callable[[pd.DataFrame, pd.DataFrame], "np.ndarray[Any, np.dtype[np.bo
 
 
 @dataclass(frozen=True)
-class Wish:
+class Constraint:
     """One verb: what to tell the space, and how to check raw rows against the query's row."""
 
     name: str
@@ -37,12 +37,12 @@ class Case:
     frame: pd.DataFrame
     space: Space
     query: pd.DataFrame  # one row
-    wishes: tuple[Wish, ...]
+    constraints: tuple[Constraint, ...]
     derived: frozenset[str]
 
     def broken(self, rows: pd.DataFrame) -> list[str]:
         """Return what the rows break, by name; empty if everything holds."""
-        found = [w.name for w in self.wishes if not w.check(rows, self.query).all()]
+        found = [w.name for w in self.constraints if not w.check(rows, self.query).all()]
         if not rows.dtypes.equals(self.frame.dtypes) or list(rows) != list(self.frame):
             found.append("columns and dtypes")
         return found
@@ -79,11 +79,11 @@ def random_case(seed: int) -> Case:
     frame = pd.DataFrame(columns)
     query = frame.iloc[[int(rng.integers(n))]].reset_index(drop=True)
     table = _Table(rng, frame, query, kinds)
-    wishes, derived = _wishes(table)
+    constraints, derived = _constraints(table)
     space = Space.from_data(frame, kinds=kinds)
-    for wish in wishes:
-        space = wish.tell(space)
-    return Case(frame, space, query, tuple(wishes), derived)
+    for constraint in constraints:
+        space = constraint.tell(space)
+    return Case(frame, space, query, tuple(constraints), derived)
 
 
 def _same_value(a: Any, b: Any) -> bool:
@@ -237,31 +237,36 @@ def rank(cells: pd.Series[Any]) -> np.ndarray[Any, Any]:
     return cells.to_numpy(np.float64)
 
 
-def _wishes(table: _Table) -> tuple[list[Wish], frozenset[str]]:
+def _constraints(table: _Table) -> tuple[list[Constraint], frozenset[str]]:
     rng, names = table.rng, [str(name) for name in table.frame]
-    wishes = [_stays_in_range(table)]
+    constraints = [_stays_in_range(table)]
     derived = _derive(table) if rng.random() < 0.25 else None
     hands_off = {derived[1]} if derived else set()
     missing = [c for c in names if table.frame[c].isna().any()]
     if missing:
-        wishes.append(_fix(missing))
+        constraints.append(_fix(missing))
     for name in names:
         if name not in hands_off and rng.random() < 0.45:
-            wishes += _about(table, name)
+            constraints += _about(table, name)
     free = [name for name in names if name not in hands_off]
     for make in (_order, _function, _together):
-        if rng.random() < 0.3 and (wish := make(table, free)) is not None:
-            wishes.append(wish)
+        if rng.random() < 0.3 and (constraint := make(table, free)) is not None:
+            constraints.append(constraint)
     if derived:
-        wishes.append(derived[0])
+        constraints.append(derived[0])
     if rng.random() < 0.4:
-        wishes.append(_at_most(table, int(rng.integers(1, 4)), hands_off))
-    if rng.random() < 0.15 and len(table.frame) > 5 and not derived and (wish := _near(table)):
-        wishes.append(wish)
-    return wishes, frozenset(hands_off)
+        constraints.append(_at_most(table, int(rng.integers(1, 4)), hands_off))
+    if (
+        rng.random() < 0.15
+        and len(table.frame) > 5
+        and not derived
+        and (constraint := _near(table))
+    ):
+        constraints.append(constraint)
+    return constraints, frozenset(hands_off)
 
 
-def _stays_in_range(table: _Table) -> Wish:
+def _stays_in_range(table: _Table) -> Constraint:
     """Without a word, cells stay in the range, on the grid and among the levels of the data."""
 
     def check(rows: pd.DataFrame, query: pd.DataFrame) -> Any:
@@ -273,7 +278,7 @@ def _stays_in_range(table: _Table) -> Wish:
             good &= own | _natural(table, str(name), rows[name])
         return good
 
-    return Wish("range, grid and levels", lambda space: space, check)
+    return Constraint("range, grid and levels", lambda space: space, check)
 
 
 def _natural(table: _Table, name: str, cells: pd.Series[Any]) -> Any:
@@ -293,7 +298,7 @@ def _natural(table: _Table, name: str, cells: pd.Series[Any]) -> Any:
     return np.isfinite(values)
 
 
-def _fix(names: list[str]) -> Wish:
+def _fix(names: list[str]) -> Constraint:
     def check(rows: pd.DataFrame, query: pd.DataFrame) -> Any:
         return np.array(
             [
@@ -302,12 +307,12 @@ def _fix(names: list[str]) -> Wish:
             ]
         )
 
-    return Wish(f"fix {names}", lambda space: space.fix(*names), check)
+    return Constraint(f"fix {names}", lambda space: space.fix(*names), check)
 
 
-def _about(table: _Table, name: str) -> list[Wish]:
+def _about(table: _Table, name: str) -> list[Constraint]:
     """Return a rule for one column."""
-    options: list[Callable[[_Table, str], Wish]] = [lambda t, c: _fix([c])]
+    options: list[Callable[[_Table, str], Constraint]] = [lambda t, c: _fix([c])]
     if table.directed(name):
         options += [_up, _down, _moves]
     if table.number(name):
@@ -320,23 +325,23 @@ def _about(table: _Table, name: str) -> list[Wish]:
     return [options[int(table.rng.integers(len(options)))](table, name)]
 
 
-def _up(table: _Table, name: str) -> Wish:
-    return Wish(
+def _up(table: _Table, name: str) -> Constraint:
+    return Constraint(
         f"only_up {name}",
         lambda space: space.only_up(name),
         lambda rows, query: rank(rows[name]) >= rank(query[name]),
     )
 
 
-def _down(table: _Table, name: str) -> Wish:
-    return Wish(
+def _down(table: _Table, name: str) -> Constraint:
+    return Constraint(
         f"only_down {name}",
         lambda space: space.only_down(name),
         lambda rows, query: rank(rows[name]) <= rank(query[name]),
     )
 
 
-def _between(table: _Table, name: str) -> Wish:
+def _between(table: _Table, name: str) -> Constraint:
     values = table.frame[name].to_numpy(np.float64)
     a, b = np.sort(table.rng.choice(values, 2)) + np.array([-0.3, 0.3])
     own = float(table.own(name))
@@ -345,21 +350,21 @@ def _between(table: _Table, name: str) -> Wish:
         found = rows[name].to_numpy(np.float64)
         return ((found >= a) & (found <= b)) | (found == own)
 
-    return Wish(f"between {name}", lambda space: space.between({name: (a, b)}), check)
+    return Constraint(f"between {name}", lambda space: space.between({name: (a, b)}), check)
 
 
-def _levels(table: _Table, name: str) -> Wish:
+def _levels(table: _Table, name: str) -> Constraint:
     pool = list(dict.fromkeys(table.frame[name]))
     kept = [level for level in pool if table.rng.random() < 0.6] or pool[:1]
     own = table.own(name)
-    return Wish(
+    return Constraint(
         f"between {name}",
         lambda space: space.between({name: kept}),
         lambda rows, query: np.array([v in kept or v == own for v in rows[name]]),
     )
 
 
-def _moves(table: _Table, name: str) -> Wish:
+def _moves(table: _Table, name: str) -> Constraint:
     low, high = -float(table.rng.integers(0, 4)), float(table.rng.integers(1, 5))
     times = table.frame[name].dtype.kind == "M"
     pair: Any = (f"{low:g}D", f"{high:g}D") if times else (low, high)
@@ -373,18 +378,18 @@ def _moves(table: _Table, name: str) -> Wish:
         slack = 1e-12 * np.abs(rank(query[name]))
         return (delta >= low - slack) & (delta <= high + slack)
 
-    return Wish(f"move {name}", lambda space: space.move({name: pair}), check)
+    return Constraint(f"move {name}", lambda space: space.move({name: pair}), check)
 
 
-def _wraps(table: _Table, name: str) -> Wish:
+def _wraps(table: _Table, name: str) -> Constraint:
     def check(rows: pd.DataFrame, query: pd.DataFrame) -> Any:
         ahead = np.mod(rows[name].to_numpy() - query[name].iloc[0], 7)
         return (ahead <= 1) | (ahead >= 5)
 
-    return Wish(f"move {name}", lambda space: space.move({name: (-2, 1)}), check)
+    return Constraint(f"move {name}", lambda space: space.move({name: (-2, 1)}), check)
 
 
-def _order(table: _Table, free: list[str]) -> Wish | None:
+def _order(table: _Table, free: list[str]) -> Constraint | None:
     """Return a linear rule that the query satisfies, with slack or without."""
     numbers = [name for name in free if table.number(name)]
     if len(numbers) < 2:
@@ -399,10 +404,10 @@ def _order(table: _Table, free: list[str]) -> Wish | None:
     def check(rows: pd.DataFrame, query: pd.DataFrame) -> Any:
         return rows[a].to_numpy(np.float64) + factor * rows[b].to_numpy(np.float64) <= bound
 
-    return Wish(text, lambda space: space.require(text), check)
+    return Constraint(text, lambda space: space.require(text), check)
 
 
-def _function(table: _Table, free: list[str]) -> Wish | None:
+def _function(table: _Table, free: list[str]) -> Constraint | None:
     """Return a nonlinear rule that few rows satisfy, the query among them."""
     numbers = [name for name in free if table.number(name)]
     if len(numbers) < 2:
@@ -418,14 +423,14 @@ def _function(table: _Table, free: list[str]) -> Wish | None:
         y = (rows[b].astype(float) - v) / sv
         return x**2 + y**2 <= radius**2
 
-    return Wish(
+    return Constraint(
         f"near the query in {a}, {b}",
         lambda space: space.require(inside, "a small ball"),
         lambda rows, query: inside(rows).to_numpy(),
     )
 
 
-def _together(table: _Table, free: list[str]) -> Wish | None:
+def _together(table: _Table, free: list[str]) -> Constraint | None:
     names = [name for name in free if table.directed(name)]
     if len(names) < 2:
         return None
@@ -436,10 +441,10 @@ def _together(table: _Table, free: list[str]) -> Wish | None:
         signs = np.array([np.sign(rank(rows[c]) - rank(query[c])) for c in block])
         return (signs == signs[0]).all(axis=0)
 
-    return Wish(f"together {block}", lambda space: space.together(*block), check)
+    return Constraint(f"together {block}", lambda space: space.together(*block), check)
 
 
-def _derive(table: _Table) -> tuple[Wish, str] | None:
+def _derive(table: _Table) -> tuple[Constraint, str] | None:
     """Return a column that follows from another; the query's own cell need not."""
     numbers = [str(c) for c in table.frame if table.number(str(c))]
     target = [c for c in numbers if table.frame[c].dtype == np.float64 and c not in table.kinds]
@@ -456,20 +461,20 @@ def _derive(table: _Table) -> tuple[Wish, str] | None:
         expected = np.where(fresh == base, float(query[name].iloc[0]), fresh)
         return rows[name].to_numpy() == expected
 
-    return Wish(f"derive {name}", lambda space: space.derive(name, compute), check), name
+    return Constraint(f"derive {name}", lambda space: space.derive(name, compute), check), name
 
 
-def _at_most(table: _Table, k: int, hands_off: set[str]) -> Wish:
+def _at_most(table: _Table, k: int, hands_off: set[str]) -> Constraint:
     counted = [name for name in table.frame if name not in hands_off]
 
     def check(rows: pd.DataFrame, query: pd.DataFrame) -> Any:
         moved = [[not _same_value(v, query[c].iloc[0]) for v in rows[c]] for c in counted]
         return np.array(moved, dtype=int).sum(axis=0) <= k
 
-    return Wish(f"max_changes {k}", lambda space: space.max_changes(k), check)
+    return Constraint(f"max_changes {k}", lambda space: space.max_changes(k), check)
 
 
-def _near(table: _Table) -> Wish | None:
+def _near(table: _Table) -> Constraint | None:
     """Return a rule to stay near data, for tables of plain numbers."""
     names = [str(name) for name in table.frame]
     if not all(table.number(c) and table.frame[c].dtype.kind in "if" for c in names):
@@ -479,7 +484,7 @@ def _near(table: _Table) -> Wish | None:
     counted = Counted(table.frame.to_numpy(np.float64), [False] * len(names))
     query = counted.score(table.query.to_numpy(np.float64)[0])
     least = min(np.quantile(counted.own, 1.0 - 0.9, method="lower"), query)
-    return Wish(
+    return Constraint(
         "near data",
         lambda space: space.near_data(table.frame, quantile=0.9),
         lambda rows, query: np.array(

@@ -1,4 +1,4 @@
-"""Every kind of region with a model and a wish, and questions about them."""
+"""Every kind of region with a model and a target, and questions about them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from bayescfx.space.space import Space
 from tests.conftest import Recorder
 from tests.search.questions import drive
 
-WISH = increase(by=1.0)
+EASY_TARGET = increase(by=1.0)
 LEVELS = ["red", "green", "blue", "grey"]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A space with a query, a model, a wish that is easy to fulfil, and a check of raw rows."""
+    """A space with a query, a model, a target that is easy to reach, and a check of raw rows."""
 
     space: Space
     query: Any
     model: Callable[[pd.DataFrame], Any]
     check: Callable[[pd.DataFrame], Any]
-    target: Target = WISH
+    target: Target = EASY_TARGET
 
 
 def _kinds() -> dict[str, Kind]:

@@ -34,7 +34,7 @@ def test_an_end_of_the_data_is_not_called_a_limit() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).random((50, 4)), columns=list("abcd"))
     high = frame["c"].max()
     found = words(Space.from_data(frame), 9.0, query=frame.iloc[0])
-    assert found[0] == f"the data's own range of 'c' (up to {high:.6g})"
+    assert found[0] == f"data range of 'c' (up to {high:.6g})"
     assert words(Space(UNIT), 9.0)[0] == "the upper end of 'c' (1)"
 
 
@@ -162,8 +162,8 @@ def test_a_limit_binds_although_all_changes_are_used_up(
 
     low, high = round(0.5 - width, 2), round(0.5 + width, 2)
     space = Space(UNIT).between({"a": (low, high)}).max_changes(1)
-    wish = cfx.at_least(3.5 + 5 * width + 0.5 * other)
-    answer = cfx.explain(f, MIDDLE, space, wish, method=method, budget=budget, rng=0)
+    target = cfx.at_least(3.5 + 5 * width + 0.5 * other)
+    answer = cfx.explain(f, MIDDLE, space, target, method=method, budget=budget, rng=0)
     # a fifth more of `a` brings 1, one more change at most 0.5
     assert answer.binding[0] == f"limit on 'a' (at most {high})"
 

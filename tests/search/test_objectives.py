@@ -89,8 +89,8 @@ def test_the_gradient_of_potential_improvement(weight: float, best: float, norm:
 
 def test_the_cost_raises_the_threshold() -> None:
     X = points()
-    free, dear = gain(0.0).value(X), gain(0.1).value(X)
-    assert (dear < free).all()
+    cheap, expensive = gain(0.0).value(X), gain(0.1).value(X)
+    assert (expensive < cheap).all()
     # where moving costs too much for any potential there is nothing to gain
     assert (gain(10.0).value(X) == -np.inf).all()
 

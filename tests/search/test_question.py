@@ -78,7 +78,7 @@ def test_accepted_probabilities_up_to_one_reach_to_infinity() -> None:
     assert high == math.inf
 
 
-def test_wishes_beyond_any_probability_have_no_place_on_the_surrogates_scale() -> None:
+def test_targets_beyond_any_probability_have_no_place_on_the_surrogates_scale() -> None:
     assert problem(0.9, 0.4, "logit").surrogate_acceptance == ()
 
 

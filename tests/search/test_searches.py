@@ -99,7 +99,7 @@ def test_the_same_seed_gives_the_same_rows(method: str, kind: str) -> None:
 
 
 @every_pair
-def test_an_easy_wish_is_nearly_fulfilled(method: str, kind: str) -> None:
+def test_an_easy_target_is_nearly_reached(method: str, kind: str) -> None:
     found = run(method, kind)
     assert found.score[0] < 1e-9  # the query
     assert found.score.max() > 0.6

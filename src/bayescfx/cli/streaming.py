@@ -103,18 +103,11 @@ def _answer(
     for number, part in groupby(batches, lambda batch: batch.first // PART):
         answered = []
         for batch in part:
-            _check_complete(batch)
+            if batch.fault is not None:
+                raise batch.fault
             answered.append(batch)
             progress.add(len(batch.index))
         yield number, answered
-
-
-def _check_complete(batch: cfx.Batch) -> None:
-    """Raise what cut a batch short."""
-    if batch.fault is not None:
-        raise batch.fault
-    if any(answer.stopped == "interrupted" for answer in batch.answers.values()):
-        raise KeyboardInterrupt
 
 
 def _queries(request: Request, done: set[int]) -> Iterator[tuple[int, pd.DataFrame]]:

@@ -105,14 +105,14 @@ def answer_block(
     except Exception as error:
         fault = error
         unfinished = "fault"
-        interrupt.is_requested = True
+        interrupt.end_after_fault()
         questions = _questions_after_fault(questions, fault)
         attach(fault, evaluations=block.evaluations)
     errors |= {q.position: q.error for q in questions if q.error is not None}
     return Batch(
         first=block.first,
         index=block.index,
-        answers=report(block, questions, unfinished),
+        answers=report(block, questions, unfinished, interrupt),
         errors=errors,
         fault=fault,
         repeat_check=check,

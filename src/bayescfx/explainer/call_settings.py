@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -13,7 +14,8 @@ from bayescfx.checks import check, check_whole, is_number, shown
 from bayescfx.errors import SettingsError, optional, suggest
 from bayescfx.evaluations.evaluator import OnFault
 from bayescfx.models.model import Model
-from bayescfx.search.methods import METHODS, Auto
+from bayescfx.search.auto import Auto
+from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Search
 from bayescfx.search.sweep import Sweep
 from bayescfx.search.turns import Listener
@@ -275,7 +277,8 @@ def find_search(method: Any) -> Search:
     if not isinstance(method, str):
         return _check_search(method)
     if method in METHODS:
-        return METHODS[method]()
+        default: Search = resolve_name(METHODS[method])()
+        return default
     expected = f"one of {', '.join(map(repr, METHODS))}"
     raise SettingsError(
         f"`method` must be {expected}; got {shown(method)}.{suggest(method, METHODS)}",

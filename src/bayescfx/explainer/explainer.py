@@ -273,7 +273,7 @@ class Explainer:
     ) -> Iterator[Batch]:
         """Yield the answers to queries, block by block and in order: the one loop of the library.
 
-        The iteration ends after a ``fault`` or an interruption.
+        The iteration ends after a ``fault`` or an interruption, which an iterator of tables raises.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class Explainer:
         blocks = _read_table(call, rows, targets)
         if self.evaluations is not None:
             call = _begin(call, blocks, targets)
-        return _answer_blocks(call, _with_generators(call, blocks), len(rows))
+        return _answer_blocks(call, _with_generators(call, blocks), len(rows), Interrupt())
 
     def _ask_stream(self, call: Block, frames: Iterator[Any], target: Any) -> Iterator[Batch]:
         """Yield the answers to tables of queries; without evaluations, no scored row is kept."""
@@ -372,11 +372,12 @@ def _key_function(call: Block, blocks: list[Block], targets: Any) -> Callable[[]
 
 
 def _answer_blocks(
-    call: Block, blocks: Iterator[Block], n_queries: int | None = None
+    call: Block, blocks: Iterator[Block], n_queries: int | None, interrupt: Interrupt
 ) -> Iterator[Batch]:
     """Return the answers to blocks in order, here or in workers: the loop of every call.
 
-    It ends after a fault or an interruption. The progress bar needs the number of queries.
+    It ends after a fault or an interruption, which `interrupt` then shows. The progress bar needs
+    the number of queries.
     """
     first_blocks = list(islice(blocks, 2))
     n_workers = count_workers(call.settings.n_jobs) if len(first_blocks) > 1 else 1
@@ -384,18 +385,28 @@ def _answer_blocks(
         first_blocks = _check_model_before(call, first_blocks)
     blocks = chain(first_blocks, blocks)
     if n_workers > 1:
-        return _answer_in_workers(call, blocks, n_workers, n_queries)
-    return _answer_here(call, blocks, n_queries)
+        return _answer_in_workers(call, blocks, n_workers, n_queries, interrupt)
+    return _answer_here(call, blocks, n_queries, interrupt)
 
 
 def _answer_stream(call: Block, frames: Iterator[Any], target: Any) -> Iterator[Batch]:
-    """Yield the answers to the rows of many tables; none is read before it is needed."""
-    yield from _answer_blocks(call, _read_stream(call, frames, target))
+    """Yield the answers to the rows of many tables; none is read before it is needed.
 
-
-def _answer_here(call: Block, blocks: Iterator[Block], n_queries: int | None) -> Iterator[Batch]:
-    """Yield the answers to blocks, worked out in this process."""
+    An interruption is raised, or answers that were cut short would look like all of them.
+    """
     interrupt = Interrupt()
+    for batch in _answer_blocks(call, _read_stream(call, frames, target), None, interrupt):
+        if interrupt.is_by_user:
+            raise KeyboardInterrupt
+        yield batch
+    if interrupt.is_by_user:
+        raise KeyboardInterrupt
+
+
+def _answer_here(
+    call: Block, blocks: Iterator[Block], n_queries: int | None, interrupt: Interrupt
+) -> Iterator[Batch]:
+    """Yield the answers to blocks, worked out in this process."""
     reasons: set[str] = set()  # why searches have stopped
     checks_model = True
     with _listening(call, n_queries) as on_step:
@@ -422,10 +433,13 @@ def _is_deterministic(call: Block, check: RepeatCheck, interrupt: Interrupt) -> 
 
 
 def _answer_in_workers(
-    call: Block, blocks: Iterator[Block], n_workers: int, n_queries: int | None
+    call: Block,
+    blocks: Iterator[Block],
+    n_workers: int,
+    n_queries: int | None,
+    interrupt: Interrupt,
 ) -> Iterator[Batch]:
     """Yield the answers of workers in order; the rows they scored are recorded in that order."""
-    interrupt = Interrupt()
     reasons: set[str] = set()  # why searches have stopped
     with _listening(call, n_queries, in_workers=True) as on_step:
         for batch in _in_order_of_blocks(call, blocks, n_workers, interrupt, on_step):
@@ -485,7 +499,8 @@ def _receive(call: Block, batch: Batch, interrupt: Interrupt, on_step: Listener 
         _absorb(call, batch)
     if on_step is not None:
         _report_ends(call, batch, interrupt, on_step)
-    interrupt.is_requested |= batch.fault is not None
+    if batch.fault is not None:
+        interrupt.end_after_fault()
 
 
 def _is_same_here(call: Block, check: RepeatCheck | None) -> bool:
@@ -739,12 +754,10 @@ def _with_answers(fault: Exception, answers: dict[int, Explanation], rows: Any) 
 
 
 def _as_frames(batches: Iterator[Batch], space: Space) -> Iterator[pd.DataFrame]:
-    """Yield the answers as tables; a fault or an interruption ends them with an error."""
+    """Yield the answers as tables; a fault ends them with an error."""
     for batch in batches:
         if batch.fault is not None:
             raise batch.fault
-        if any(answer.stopped == "interrupted" for answer in batch.answers.values()):
-            raise KeyboardInterrupt
         yield batch.to_frame(space)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress, islice
 from typing import Any
 
@@ -29,7 +30,7 @@ from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import cheapest_relaxations
 from bayescfx.search.finish import different, distinct
 from bayescfx.search.question import Question
-from bayescfx.search.turns import one_thread
+from bayescfx.search.turns import Interrupt, one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
@@ -82,11 +83,12 @@ class _Outcome:
 
 
 def report(
-    block: Block, questions: Sequence[Question], unfinished: Stopped
+    block: Block, questions: Sequence[Question], unfinished: Stopped, interrupt: Interrupt
 ) -> dict[int, Explanation]:
     """Return the answers to questions of one evaluator, by position; not to those with an error.
 
-    `unfinished` says why searches have stopped that have no reason of their own.
+    `unfinished` says why searches have stopped that have no reason of their own. After Ctrl-C,
+    answers have no verdict, which may take as long as the search.
     """
     asked = [question for question in questions if question.error is None]
     if not asked:
@@ -97,8 +99,24 @@ def report(
     for question, (X, y) in zip(asked, chosen, strict=True):
         question.stopped = "already met" if question.already_met else question.stopped or unfinished
         own_lines = list(islice(lines, 1 + len(X)))
-        answers[question.position] = _answer(block, question, X, y, own_lines)
+        make = partial(_answer, block, question, X, y, own_lines)
+        if unfinished == "fault" or not interrupt.is_requested:
+            try:
+                answers[question.position] = make()
+                continue
+            except KeyboardInterrupt:
+                interrupt.is_requested = True
+        if _lacks_conclusion(question):
+            question.stopped = unfinished
+        answers[question.position] = make(is_cut_short=True)
     return answers
+
+
+def _lacks_conclusion(question: Question) -> bool:
+    """Return whether it is unknown if the target of a question can be reached."""
+    is_answered = question.already_met or question.reached
+    is_out_of_reach = question.proof.conclusion == "out of reach"
+    return not (is_answered or is_out_of_reach or question.stopped == "exhausted")
 
 
 def _choose(question: Question) -> tuple[Array, Array]:
@@ -190,16 +208,27 @@ def counterfactuals(
 
 
 def _answer(
-    block: Block, question: Question, X: Array, y: Array, lines: Sequence[AnswerRow]
+    block: Block,
+    question: Question,
+    X: Array,
+    y: Array,
+    lines: Sequence[AnswerRow],
+    *,
+    is_cut_short: bool = False,
 ) -> Explanation:
-    """Return the answer to a question whose search has stopped, given its counterfactuals."""
+    """Return the answer to a question whose search has stopped, given its counterfactuals.
+
+    If it `is_cut_short`, it has no verdict, no binding constraints and no menu.
+    """
     assert question.stopped is not None  # set by `report`
     found = counterfactuals(question, X, y, lines)
     is_miss = not (question.already_met or question.reached)
     proof = _proof(question, is_miss)
     if not is_miss:
         found = (replace(found[0], proof=proof[0]), *found[1:])
-    outcome = _explain_miss(block, question) if is_miss else _Outcome(_REACHED[found[0].valid])
+    outcome = _Outcome(_REACHED[found[0].valid])
+    if is_miss:
+        outcome = _explain_miss(block, question, is_cut_short)
     return Explanation(
         query=lines[0].row,
         output=question.output,
@@ -225,7 +254,7 @@ def _answer(
         proof=proof[0],
         bound=proof[1],
         proof_reason=proof[2],
-        menu=_menu(block, question) if block.settings.menu else None,
+        menu=_menu(block, question) if block.settings.menu and not is_cut_short else None,
     )
 
 
@@ -269,10 +298,13 @@ def _gap(question: Question, bound: float) -> str | None:
     return f"within {gap:g} %" if gap <= _LARGEST_GAP else None
 
 
-def _explain_miss(block: Block, question: Question) -> _Outcome:
+def _explain_miss(block: Block, question: Question, is_cut_short: bool) -> _Outcome:
     """Return what a proof or else the surrogate's verdict says about a target not reached."""
     jump = _jump(question)
     is_proven = question.proof.conclusion == "out of reach"
+    if is_cut_short:
+        status: Status = "unreachable" if is_proven else _status(question, None)
+        return _Outcome(status, 0.0 if is_proven else None, jump=jump)
     binding = _proven_binding(block, question) if is_proven else ()
     if binding:
         return _Outcome("unreachable", 0.0, binding, jump)

@@ -5,13 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from bayescfx.errors import TargetError
+from bayescfx.errors import TARGET_SYNTAX, TargetError
 from bayescfx.potentials import Target, targets
-
-TARGET_SYNTAX = (
-    "'>= 150', '<= 0.3', '>= +20%' (at least 20 % more), '+20%', '-15' (15 less), '±10%', "
-    "'[140, 160]', '150' or '= -15'"
-)
 
 #: The forms of a text; N is a number, P one without sign, A an amount, perhaps in percent.
 FORMS: dict[str, Callable[..., Target]] = {

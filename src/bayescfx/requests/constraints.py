@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.models.loaders import import_name
-from bayescfx.space.space import Space
 from bayescfx.space.verbs import (
     VERBS,
     Verb,
@@ -23,6 +20,11 @@ from bayescfx.space.verbs import (
     load_functions,
     read_verbs,
 )
+
+if TYPE_CHECKING:  # help on the constraints needs neither
+    import pandas as pd
+
+    from bayescfx.space.space import Space
 
 __all__ = [
     "VERBS",

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from bayescfx.errors import SettingsError
+from bayescfx.errors import TARGET_SYNTAX, SettingsError
 from bayescfx.models.loaders import LOADERS, is_code
-from bayescfx.potentials.target_text import TARGET_SYNTAX
 from bayescfx.requests.constraints import extend_constraints
 from bayescfx.requests.option import Option
 from bayescfx.requests.settings_file import read_settings_file

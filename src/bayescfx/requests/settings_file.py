@@ -12,7 +12,6 @@ from bayescfx.errors import SettingsError, suggest
 from bayescfx.models.loaders import is_code
 from bayescfx.requests.constraints import VERBS, check_constraints
 from bayescfx.requests.option import KINDS, Option
-from bayescfx.requests.table_files import read_text
 
 #: Options that decide which code runs: a shared file must not set them.
 CODE_OPTIONS = ("trust", "trust_pickle")
@@ -37,6 +36,8 @@ def read_settings_file(path: Path, options: Mapping[str, Option]) -> dict[str, A
 
 def _parse(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file."""
+    from bayescfx.requests.table_files import read_text  # it needs pandas; help does not
+
     text = read_text(str(path), "the settings file")
     try:
         return tomllib.loads(text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bayescfx.potentials.target_text import TARGET_SYNTAX, parse_call, parse_target
+from bayescfx.errors import TARGET_SYNTAX
+from bayescfx.potentials.target_text import parse_call, parse_target
 from bayescfx.result.answer_text import sentence as answer_sentence
 from bayescfx.result.answer_text import valid_text
 from bayescfx.result.wording import aligned, proof_state

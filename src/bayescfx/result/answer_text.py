@@ -41,7 +41,7 @@ REASONS = {
     "unreachable": "the target seems out of reach",
 }
 #: How the texts of `Explanation.binding` begin that name no constraint of the user.
-DATA_RANGE = "the data's own range"
+DATA_RANGE = "data range of "
 #: How they end where the cost without the constraint was computed.
 COMPUTED = "without it)"
 #: The direction of a shift, in words.

@@ -421,7 +421,7 @@ def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool
     if end != feature.code_range[side > 0]:
         return f"limit on {name!r} ({words['limit']} {value})", True
     if _is_end_of_data(region, j, side, end):
-        return f"the data's own range of {name!r} ({words['data']} {value})", False
+        return f"data range of {name!r} ({words['data']} {value})", False
     return f"the {words['end']} end of {name!r} ({value})", False
 
 

@@ -72,10 +72,23 @@ class Interrupt:
         Whether searches are to end: after Ctrl-C, a fault, or an `on_step` that raised.
     error : Exception or None
         What `on_step` raised, unless it was StopIteration.
+    has_fault : bool
+        Whether there was a fault.
     """
 
     is_requested: bool = False
     error: Exception | None = None
+    has_fault: bool = False
+
+    @property
+    def is_by_user(self) -> bool:
+        """Whether the user has requested the end."""
+        return self.is_requested and not self.has_fault
+
+    def end_after_fault(self) -> None:
+        """Request the end of all searches because of a fault."""
+        self.is_requested = True
+        self.has_fault = True
 
     def notify(self, listener: Listener, step: Step) -> None:
         """Call `on_step`; whatever it raises requests the end of all searches."""

@@ -107,7 +107,7 @@ class Prior:
         t: Array = scipy.spatial.distance.cdist(A[:, at], B[:, at], "cityblock")
         for j in self.unordered:
             t += (A[:, j, None] != B[:, j]) / h.lengthscales[j]
-        t *= -1.0 / math.sqrt(A.shape[1])
+        t *= -1.0 / math.sqrt(max(A.shape[1], 1))  # without columns, no row differs
         jumps = np.exp(t, out=t)
         jumps *= h.output_scale * h.steps
         c += jumps
@@ -176,7 +176,7 @@ class Posterior:
         weights = slope * pull
         slopes[:, :, at] = weights.sum(axis=2)[:, :, None] * near - weights @ known
         if jumps is not None:
-            jumps /= math.sqrt(X.shape[1])
+            jumps /= math.sqrt(max(X.shape[1], 1))
             pull *= jumps
             for k in range(0, len(X), BLOCK):
                 some = slice(k, k + BLOCK)

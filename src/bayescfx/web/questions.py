@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 import bayescfx as cfx
-from bayescfx.errors import BayesCFXError, hearing
+from bayescfx.errors import BayesCFXError, redirect_warnings
 from bayescfx.plots.info.view import View
 from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
@@ -267,7 +267,7 @@ class QuestionQueue:
         question.state = "running"
         question.started = time.monotonic()
         try:
-            with hearing(question.notes.append), self.site.evaluations() as evaluations:
+            with redirect_warnings(question.notes.append), self.site.evaluations() as evaluations:
                 answer = self._answer(question, evaluations)
                 view = View.of(answer, question.query.region).reduced(MAX_VIEW_ROWS)
             self._finish(question, view)

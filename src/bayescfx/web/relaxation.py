@@ -87,7 +87,7 @@ def _relaxations(
 
 
 def _of_feature(name: str, space: cfx.Space, given: Constraints) -> Iterator[Relaxation]:
-    """Yield the relaxations of one feature: free it, lift its limits, extend the data's range."""
+    """Yield the relaxations of one feature: free it, lift its limits, extend its data range."""
     is_fixed = f"{name!r} being fixed"
     if name in given.get("fix", ()):
         yield Relaxation(is_fixed, f"let {name} change", _without(given, name, "fix"))
@@ -109,7 +109,7 @@ def _beyond_data(name: str, space: cfx.Space, given: Constraints) -> Iterator[Re
     room = EXTENSION * (high - low)
     if step:
         room = max(step, round(room / step) * step)
-    start = f"the data's own range of {name!r}"
+    start = f"data range of {name!r}"
     for word, ends, end in (
         ("from", [low - room, high], low - room),
         ("up to", [low, high + room], high + room),

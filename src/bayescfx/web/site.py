@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 import bayescfx as cfx
-from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
+from bayescfx.errors import BayesCFXError, ModelError, SettingsError, redirect_warnings
 from bayescfx.requests.constraints import apply_constraints
 from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
@@ -103,7 +103,7 @@ class Site:
             By default the operator's.
         """
         subject = self.subject if space is None else replace(self.subject, space=space)
-        with hearing(lambda _: None):
+        with redirect_warnings(lambda _: None):
             row, _ = subject.table_format.read_row(cells)
             return subject.check_query(row)
 

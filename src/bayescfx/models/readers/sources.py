@@ -1,4 +1,4 @@
-"""What an estimator gets from a row, column by column, and what is read of it."""
+"""The columns that an estimator gets from a row, and the form that they are read into."""
 
 from __future__ import annotations
 

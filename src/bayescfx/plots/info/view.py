@@ -12,7 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.data import Feature
 from bayescfx.deadline import NEVER
-from bayescfx.errors import hearing
+from bayescfx.errors import redirect_warnings
 from bayescfx.evaluations.known import fitting_codes
 from bayescfx.potentials import Logit
 from bayescfx.result import wording
@@ -161,7 +161,7 @@ class View:
             on_curves = np.flatnonzero(differs.sum(axis=1) <= 1)[:_MOST_ON_CURVES]
             chosen = np.union1d(chosen, on_curves)
         y = self.y[chosen] if self.link is None else self.link.forward(self.y[chosen])
-        with hearing(lambda _: None), one_thread():
+        with redirect_warnings(lambda _: None), one_thread():
             return fit_surrogate(settings, self.region, self.X[chosen], y, None, NEVER)
 
     @cached_property
