@@ -212,11 +212,24 @@ def test_a_thousand_queries_and_one_are_a_stream(
     assert len(seen) == 1
 
 
+#: The command with parts of one block, so that kills fall between parts.
+SMALL_PARTS = """\
+import sys
+import bayescfx.cli.commands as commands
+import bayescfx.cli.streaming as streaming
+from bayescfx.cli import main
+
+commands.MOST_IN_MEMORY = 4
+streaming.PART = 64
+sys.exit(main())
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_killed_command_goes_on(shell: Shell) -> None:
-    queries(shell.folder, 5000)
-    command = [sys.executable, "-m", "bayescfx", *MANY, "--queries", "many.parquet"]
+    queries(shell.folder, 640)
+    command = [sys.executable, "-c", SMALL_PARTS, *MANY, "--queries", "many.parquet"]
     command += ["--method", "sweep", "--budget", "100", "--jobs", "2", "--out"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([*command, "f.parquet"], cwd=shell.folder, env=env, check=False)

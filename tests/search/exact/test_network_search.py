@@ -202,6 +202,7 @@ def test_runs_that_disagree_prove_nothing() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_hundreds_of_networks_agree_with_brute_force() -> None:
     conclusions = [check_question(seed) for seed in range(100, 300)]
     assert conclusions.count("optimal") > 80
