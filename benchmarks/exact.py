@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
+from bayescfx.search.exact.acceleration import LOADER
 from benchmarks import exact_courses, extremes, ocean_answers, treecf_answers
 from benchmarks.readable import CELLS, TOLERANCE, Subject, subject
 from benchmarks.reporting import RESULTS, aim, machine, show_table, write
@@ -520,6 +521,8 @@ def run(settings: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -
         print("  (treecf left out: no --treecf PYTHON)")
     if settings.ocean is None:
         print("  (part `classes` left out: no --ocean PYTHON)")
+    LOADER.load()  # its time belongs to no question
+    print(f"  numba: {'not used' if LOADER.compiled is None else 'used'}")
     print(f"  {json.dumps(machine())}", flush=True)
     found = {}
     with warnings.catch_warnings():

@@ -11,6 +11,10 @@ import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
+from bayescfx.search.exact import acceleration
+
+# Compiling takes 15 seconds in each process; the tests of the compiled code load it themselves.
+acceleration._WORK_BEFORE_LOADING = np.inf
 
 # A shell that runs tests in the background makes them, and their child processes, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
