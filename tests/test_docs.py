@@ -12,11 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from benchmarks import exact_courses
 
 import bayescfx
 from tests import pages
 from tests.pages import ROOT, blocks, commands, name_of, refreshed
-from tests.web.pictures import SHOTS
+from tests.web.pictures import MENU, SHOTS
 
 PAGES = pages.pages()
 RUNNING = [
@@ -141,8 +142,13 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_every_picture_is_made_by_a_program() -> None:
     figures = ROOT / "docs" / "figures"
     drawn = {path for page in RUNNING for path in pages.pictures(page).values()}
-    shot = {figures / "web-page" / f"{name}.png" for name in SHOTS}  # by `tests.web.pictures`
-    assert drawn | shot == {path for folder in figures.iterdir() for path in folder.glob("*")}
+    shot = {
+        figures / "web-page" / f"{name}.png" for name in (*SHOTS, MENU)
+    }  # by `tests.web.pictures`
+    measured = {exact_courses.PICTURE}  # by `python -m benchmarks exact --part far`
+    assert drawn | shot | measured == {
+        path for folder in figures.iterdir() for path in folder.glob("*")
+    }
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if _is_generated(page))
     for path in figures.glob("*.*"):  # by `make reproduce`
         assert f"(figures/{path.name})" in text

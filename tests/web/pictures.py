@@ -8,7 +8,8 @@ from pathlib import Path
 from tests.pages import ROOT
 from tests.web.browser import Viewer, browser, diabetes, serving
 
-SHOTS = ("row", "answers", "what-if", "out-of-reach")
+SHOTS = ("row", "answers", "what-if", "out-of-reach")  # of the whole page, in this order
+MENU = "menu"  # a part of the page, between the second and the third
 FOLDER = ROOT / "docs" / "figures" / "web-page"
 
 
@@ -32,7 +33,7 @@ def main() -> None:
             shoot()
             viewer.at("menu").locator("summary").click()
             viewer.at("menu-line").first.wait_for()
-            viewer.at("menu").screenshot(path=str(FOLDER / "menu.png"))
+            viewer.at("menu").screenshot(path=str(FOLDER / f"{MENU}.png"))
             viewer.at("whatif-start").first.click()
             viewer.at("curve-chart").locator("svg").first.wait_for()
             shoot()

@@ -47,7 +47,7 @@ def _copies(result: Any) -> list[Array]:
     if isinstance(result, Boxes):
         parts = (result.low, result.high, result.mask, result.spread, result.is_new)
         return [np.array(part) for part in parts]
-    if isinstance(result, steps.Scores):
+    if isinstance(result, steps.BoxScores):
         return [result.corner.copy(), result.low.copy(), result.high.copy()]
     return [np.array(result)]
 

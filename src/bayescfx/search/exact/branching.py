@@ -20,7 +20,7 @@ from bayescfx.search.exact.acceleration import LOADER
 from bayescfx.search.exact.near_rows import near_corners
 from bayescfx.search.exact.pool import Boxes, Pool
 from bayescfx.search.exact.problem import BoxProblem
-from bayescfx.search.exact.steps import Scores
+from bayescfx.search.exact.steps import BoxScores
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Branching:
             self._mark_candidates(boxes, scores)
         return boxes
 
-    def _mark_candidates(self, boxes: Boxes, scores: Scores) -> None:
+    def _mark_candidates(self, boxes: Boxes, scores: BoxScores) -> None:
         """Find the corners that may be answers; before the first answer, order boxes by them."""
         problem = self.problem
         if self.is_greedy:
@@ -395,7 +395,7 @@ class _ExtremeBranching(Branching):
         stuck = boxes.key[self._is_stuck(boxes)]
         self.stuck_key = min(self.stuck_key, float(stuck.min(initial=np.inf)))
 
-    def _mark_candidates(self, boxes: Boxes, scores: Scores) -> None:
+    def _mark_candidates(self, boxes: Boxes, scores: BoxScores) -> None:
         """Order boxes by their bounds, and note the most extreme corner."""
         problem = self.problem
         boxes.key = np.asarray(-self.side * (scores.high if self.side > 0 else scores.low))

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.search.exact.leaves import BITS, Words
 from bayescfx.search.exact.pool import Boxes
-from bayescfx.search.exact.steps import FAR_SIDE, LEAST_ROOM, Scores
+from bayescfx.search.exact.steps import FAR_SIDE, LEAST_ROOM, BoxScores
 
 if TYPE_CHECKING:
     from bayescfx.search.exact.problem import BoxProblem
@@ -72,12 +72,12 @@ def halve(problem: BoxProblem, boxes: Boxes, chosen: Indices, is_used: Mask) -> 
 
 def bound(
     problem: BoxProblem, boxes: Boxes, limit: float, *, scores_all: bool
-) -> tuple[Boxes, Scores]:
+) -> tuple[Boxes, BoxScores]:
     """Return the boxes that may hold an answer, shrunk to what may matter, and their scores."""
     costs = problem.costs
     n_features = len(problem.home)
     most = n_features if problem.region.max_changes is None else problem.region.max_changes
-    scores = Scores(*(np.empty(len(boxes)) for _ in range(3)))
+    scores = BoxScores(*(np.empty(len(boxes)) for _ in range(3)))
     n = _bound(
         (boxes.low, boxes.high, boxes.mask, boxes.cost, boxes.spread, boxes.is_new),
         (scores.corner, scores.low, scores.high),
@@ -90,7 +90,7 @@ def bound(
     )
     first = slice(n)
     kept = Boxes(*(part[first] for part in boxes.parts()))  # type: ignore[arg-type]  # in order
-    return kept, Scores(scores.corner[first], scores.low[first], scores.high[first])
+    return kept, BoxScores(scores.corner[first], scores.low[first], scores.high[first])
 
 
 def warm_up() -> None:
@@ -222,6 +222,7 @@ def _halve(boxes: Any, children: Any, cuts: Any, cells: Any, chosen: Indices, n_
     home, offset, upper, lower = cells
     first = 0
     whole = 2 * n_cut
+    low, high, mask, _, is_new, is_used = children
     for i in range(len(chosen)):
         if chosen[i] < 0:
             _copy_box(boxes, i, children, whole)
@@ -229,18 +230,17 @@ def _halve(boxes: Any, children: Any, cuts: Any, cells: Any, chosen: Indices, n_
             continue
         j = feature[chosen[i]]
         end = cell[chosen[i]]
-        for side in range(2):
-            to = first + side * n_cut
-            _copy_box(boxes, i, children, to)
-            low, high, mask, _, is_new, is_used = children
-            is_used[to, j] = True
-            is_new[to] |= (home[j] > end) == (side == 0)
-            if side == 0:
-                high[to, j] = end
-                _intersect(mask, to, upper, offset[j] + end)
-            else:
-                low[to, j] = end + 1
-                _intersect(mask, to, lower, offset[j] + end + 1)
+        _copy_box(boxes, i, children, first)
+        high[first, j] = end
+        is_used[first, j] = True
+        is_new[first] |= home[j] > end
+        _intersect(mask, first, upper, offset[j] + end)
+        second = first + n_cut
+        _copy_box(boxes, i, children, second)
+        low[second, j] = end + 1
+        is_used[second, j] = True
+        is_new[second] |= home[j] <= end
+        _intersect(mask, second, lower, offset[j] + end + 1)
         first += 1
 
 
@@ -249,14 +249,11 @@ def _copy_box(boxes: Any, i: int, others: Any, to: int) -> None:
     """Copy a box to a place among others."""
     low, high, mask, spread, is_new, is_used = boxes
     other_low, other_high, other_mask, other_spread, other_is_new, other_is_used = others
-    for j in range(low.shape[1]):
-        other_low[to, j] = low[i, j]
-        other_high[to, j] = high[i, j]
-        other_is_used[to, j] = is_used[i, j]
-    for word in range(mask.shape[1]):
-        other_mask[to, word] = mask[i, word]
-    for tree in range(spread.shape[1]):
-        other_spread[to, tree] = spread[i, tree]
+    other_low[to] = low[i]
+    other_high[to] = high[i]
+    other_mask[to] = mask[i]
+    other_spread[to] = spread[i]
+    other_is_used[to] = is_used[i]
     other_is_new[to] = is_new[i]
 
 
@@ -322,13 +319,9 @@ def _bound(
 def _move_box(boxes: Any, i: int, to: int) -> None:
     """Move a box to an earlier place; its spread is there already."""
     low, high, mask, cost, _, is_new = boxes
-    if i == to:
-        return
-    for j in range(low.shape[1]):
-        low[to, j] = low[i, j]
-        high[to, j] = high[i, j]
-    for word in range(mask.shape[1]):
-        mask[to, word] = mask[i, word]
+    low[to] = low[i]
+    high[to] = high[i]
+    mask[to] = mask[i]
     cost[to] = cost[i]
     is_new[to] = is_new[i]
 

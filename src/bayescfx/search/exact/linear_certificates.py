@@ -29,7 +29,7 @@ from bayescfx.search.exact.certificate_sums import (
     fault_of_norm,
 )
 from bayescfx.search.exact.certificates import describe_question
-from bayescfx.search.exact.linear_relaxation import Mixture, Relaxation
+from bayescfx.search.exact.linear_relaxation import BoxPrograms, Mixture
 from bayescfx.space.region import Region
 
 #: Share by which the proven limit is below the cost of an answer: a proof leaves a third of it.
@@ -110,10 +110,10 @@ class _Recorder:
 
     bounds: LinearBounds
     work: Work
-    relaxation: Relaxation = field(init=False)
+    relaxation: BoxPrograms = field(init=False)
 
     def __post_init__(self) -> None:
-        self.relaxation = Relaxation(self.bounds)
+        self.relaxation = BoxPrograms(self.bounds)
 
     def record(self) -> list[Plain]:
         """Return splits and reasons in depth-first order."""

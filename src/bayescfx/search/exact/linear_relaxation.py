@@ -72,7 +72,7 @@ class _Rows:
 
 
 @dataclass(eq=False)
-class Relaxation:
+class BoxPrograms:
     """Programs over the boxes of one question.
 
     Parameters

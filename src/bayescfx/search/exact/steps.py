@@ -30,7 +30,7 @@ _STEPS = (32, 16, 8, 4, 2, 1, 1)
 
 
 @dataclass(eq=False)
-class Scores:
+class BoxScores:
     """The scores of some boxes.
 
     Parameters
@@ -45,9 +45,9 @@ class Scores:
     low: Array
     high: Array
 
-    def take(self, chosen: Indices | Mask) -> Scores:
+    def take(self, chosen: Indices | Mask) -> BoxScores:
         """Return the scores of some of the boxes."""
-        return Scores(self.corner[chosen], self.low[chosen], self.high[chosen])
+        return BoxScores(self.corner[chosen], self.low[chosen], self.high[chosen])
 
 
 def row_sums(values: Array) -> Array:
@@ -122,7 +122,7 @@ def halve(problem: BoxProblem, boxes: Boxes, chosen: Indices, is_used: Mask) -> 
 
 def bound(
     problem: BoxProblem, boxes: Boxes, limit: float, *, scores_all: bool
-) -> tuple[Boxes, Scores]:
+) -> tuple[Boxes, BoxScores]:
     """Return the boxes that may hold an answer, shrunk to what may matter, and their scores.
 
     The boxes are changed. Their keys and candidates are not set.
@@ -151,7 +151,9 @@ def bound(
     drop_leaves(problem, boxes.mask, bounds)
     has_leaves = np.flatnonzero(_has_leaves(problem, boxes.mask))
     boxes = boxes.take(has_leaves)
-    scores = Scores(np.full(len(chosen), np.nan), lowest[chosen], highest[chosen]).take(has_leaves)
+    scores = BoxScores(np.full(len(chosen), np.nan), lowest[chosen], highest[chosen]).take(
+        has_leaves
+    )
     asked = np.arange(len(boxes)) if scores_all else np.flatnonzero(boxes.is_new)
     corner = problem.corner(boxes.low[asked], boxes.high[asked])
     scores.corner[asked] = problem.corner_scores(corner)
