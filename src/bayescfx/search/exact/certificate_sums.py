@@ -106,7 +106,7 @@ class Multipliers:
         """Return multipliers that were read; raise if they give no valid bound."""
         numbers = {key: float(value) for key, value in plain.items() if not isinstance(value, list)}
         lists = {key: tuple(map(float, v)) for key, v in plain.items() if isinstance(v, list)}
-        found = cls(**numbers, **lists)  # type: ignore[arg-type]
+        found = cls(**numbers, **lists)  # type: ignore[arg-type]  # by name
         everything = [*numbers.values(), *found.rules]
         is_valid = [
             bool(np.isfinite(everything).all()),
