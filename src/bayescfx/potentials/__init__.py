@@ -15,5 +15,6 @@ from bayescfx.potentials.targets import change as change
 from bayescfx.potentials.targets import decrease as decrease
 from bayescfx.potentials.targets import increase as increase
 from bayescfx.potentials.targets import reach as reach
+from bayescfx.potentials.valley import Valley as Valley
 from bayescfx.potentials.wrapped import Linked as Linked
 from bayescfx.potentials.wrapped import Logit as Logit

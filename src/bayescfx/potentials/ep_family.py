@@ -87,6 +87,20 @@ def ep_edges(depths: ArrayLike) -> tuple[Array, Array]:
     return t, v
 
 
+def check_width(name: str, origin: float, width: float) -> None:
+    """Raise unless a potential's width is positive and not lost in rounding beside its origin."""
+    if not width > 0.0:
+        raise TargetError(
+            f"{name}: `width` must be positive; got {width!r}. "
+            "It is the size of the change asked for."
+        )
+    if origin + width == origin or not math.isfinite(abs(origin) + width):
+        raise TargetError(
+            f"{name}: `width` {width!r} is lost in rounding beside `origin` {origin!r}. "
+            "Ask for a larger change."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _EP(LevelPotential):
     """The common part of both members of the family; `signs` are the sides that count."""
@@ -99,18 +113,7 @@ class _EP(LevelPotential):
         name = type(self).__name__
         for key in ("origin", "width"):
             object.__setattr__(self, key, checked_number(key, name, getattr(self, key)))
-        origin = self.origin
-        width = self.width
-        if not width > 0.0:
-            raise TargetError(
-                f"{name}: `width` must be positive; got {width!r}. "
-                "It is the size of the change asked for."
-            )
-        if origin + width == origin or not math.isfinite(abs(origin) + width):
-            raise TargetError(
-                f"{name}: `width` {width!r} is lost in rounding beside `origin` {origin!r}. "
-                "Ask for a larger change."
-            )
+        check_width(name, self.origin, self.width)
         for side in self.signs:
             if not is_number(side) or side not in (1, -1):
                 raise TargetError(f"{name}: `side` must be 1 (up) or -1 (down); got {shown(side)}.")
