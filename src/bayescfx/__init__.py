@@ -120,7 +120,9 @@ _HOMES = {
         "models.loaders": "LoadError UntrustedError load_model",
         "models": "probability",
         "models.isolated": "isolated",
-        "potentials": ("AEP SEP Plateau Valley at_least at_most between change decrease increase reach"),
+        "potentials": (
+            "AEP SEP Plateau Valley at_least at_most between change decrease increase reach"
+        ),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "result.assessment": "WhatIf assess what_if",

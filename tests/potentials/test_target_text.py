@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.potentials import Target
 from bayescfx.potentials.target_text import parse_target
 from bayescfx.potentials.targets import as_target
 
@@ -71,7 +72,7 @@ def test_targets_as_text(text: str, target: Any) -> None:
     ],
     ids=str,
 )
-def test_the_text_of_a_target_can_be_read_again(target: cfx.Target) -> None:
+def test_the_text_of_a_target_can_be_read_again(target: Target) -> None:
     assert parse_target(str(target)) == target
 
 

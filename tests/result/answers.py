@@ -16,7 +16,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.explainer.report import AnswerRow, counterfactuals
 from bayescfx.models.model import as_model
-from bayescfx.potentials import decrease
+from bayescfx.potentials import reach
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
@@ -108,7 +108,7 @@ def plain_answer(**changes: Any) -> Explanation:
     answer = Explanation(
         query=row_of(table, 0),
         output=214.0,
-        target=as_target(decrease(by=43)),
+        target=as_target(reach(by=-43)),
         wanted=((171.0, 171.0),),
         accepted=((168.85, 173.15),),
         status="reached",

@@ -1,6 +1,5 @@
 """Targets as text: ``"+20%"``, ``"=+20%"``, ``">= 150"``, ``"140..160"`` and so on."""
 
-
 from __future__ import annotations
 
 import re

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bayescfx.digits import pair_apart
 from bayescfx.errors import TARGET_SYNTAX
 from bayescfx.potentials.target_text import parse_call, parse_target
+from bayescfx.result.answer_text import compared as output_writer
 from bayescfx.result.answer_text import sentence as answer_sentence
 from bayescfx.result.answer_text import valid_text
 from bayescfx.result.wording import aligned, proof_state
@@ -19,6 +21,8 @@ __all__ = [
     "changes_text",
     "count_text",
     "number_text",
+    "output_writer",
+    "pair_apart",
     "parse_call",
     "parse_target",
     "proof_state",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bayescfx.digits import ROUNDING, pair_apart
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
 from bayescfx.result.valid_range import ranges_text
@@ -16,9 +18,9 @@ from bayescfx.result.wording import (
     cell,
     count,
     intervals,
-    move,
     moves,
     number,
+    number_apart,
     percent,
     percentile,
 )
@@ -44,14 +46,6 @@ REASONS = {
 DATA_RANGE = "data range of "
 #: How they end where the cost without the constraint was computed.
 COMPUTED = "without it)"
-#: The direction of a shift, in words.
-_DIRECTIONS = {
-    "increase": "above",
-    "at_least": "above",
-    "decrease": "below",
-    "at_most": "below",
-    "change": "below or above",
-}
 
 
 def answer_lines(answer: Explanation) -> list[str]:
@@ -65,14 +59,38 @@ def answer_lines(answer: Explanation) -> list[str]:
 def target(answer: Explanation) -> str:
     """Return ``Target: prediction at most 203.5 (25 % below 271.4)``."""
     output = Output.of(answer.about)
-    now = output.number(number(answer.output))
+    write = compared(answer)
+    now = output.number(write(answer.output))
     reference = f"now {now}"
     if isinstance(answer.target, Shift):
-        amount = number(answer.target.by or 0.0)
-        if answer.target.percent is not None:
-            amount = f"{number(answer.target.percent)} %"
-        reference = f"{amount} {_DIRECTIONS[answer.target.kind]} {now}"
-    return f"Target: {output} {output.number(intervals(answer.wanted))} ({reference})"
+        reference = f"{_amount(answer.target)} {now}"
+    return f"Target: {output} {wanted(answer)} ({reference})"
+
+
+def _amount(shift: Shift) -> str:
+    """Return the amount of a change with its direction: ``25 % below``."""
+    size = shift.by if shift.percent is None else shift.percent
+    amount = number(abs(size or 0.0)) + ("" if shift.percent is None else " %")
+    if shift.kind == "change":
+        return f"{amount} below or above"
+    is_more = shift.kind == "increase" or (shift.kind == "reach" and (size or 0.0) > 0.0)
+    return f"{amount} {'above' if is_more else 'below'}"
+
+
+def wanted(answer: Explanation) -> str:
+    """Return the outputs asked for with the unit, told apart from the best answer's output."""
+    return Output.of(answer.about).number(intervals(answer.wanted, compared(answer)))
+
+
+def compared(answer: Explanation, found: Counterfactual | None = None) -> Callable[[float], str]:
+    """Return how to write the outputs that readers compare: now, wanted, and of an answer.
+
+    They get as many digits as tell them apart. If the target is reached, rounding errors don't
+    count.
+    """
+    found = answer.best if found is None else found
+    others = [answer.output, found.output, *_wanted_ends(answer)]
+    return partial(number_apart, others=others, rounding=ROUNDING if found.valid else 0.0)
 
 
 def _change_lines(answer: Explanation) -> list[str]:
@@ -82,11 +100,11 @@ def _change_lines(answer: Explanation) -> list[str]:
         return aligned([head, *lines], "<" + ">" * (len(head) - 1))
     output = Output.of(answer.about)
     changes = answer.best.changes
+    write = compared(answer)
     if not changes:
-        return ["no change", f"{output}  {output.number(number(answer.output))}"]
-    before, after = both(answer.output, answer.best.output)
+        return ["no change", f"{output}  {output.number(write(answer.output))}"]
     rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
-    rows.append((str(output), before, output.number(after)))
+    rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
     left = aligned([[name, first] for name, first, _ in rows], "<>")
     return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]
 
@@ -118,8 +136,8 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     lines = []
     for name, old in before.items():
         lines.append([str(name), cell(old), *(_new_cell(c, name) for c in found)])
-    outputs = [answer.output, *(c.output for c in found)]
-    return [*lines, [Output.of(answer.about).label, *map(number, outputs)]]
+    after = [compared(answer, c)(c.output) for c in found]
+    return [*lines, [Output.of(answer.about).label, compared(answer)(answer.output), *after]]
 
 
 def _new_cell(counterfactual: Counterfactual, name: Any) -> str:
@@ -152,18 +170,17 @@ def facts(answer: Explanation) -> str:
         if best.plausibility is not None:
             rank = percentile(best.plausibility)
             parts.append(f"Plausibility: {rank} of the training rows.")
-        parts.append(f"Cost {number(best.cost, 3)}.")
+        parts.append(f"Cost {cost_and_bound(answer)[0]}.")
     parts.append(f"Scored {count(answer.n_evaluations, 'row')} ({answer.method}).")
     return "  ".join(parts)
 
 
 def sentence(answer: Explanation) -> str:
     """Return the best answer: ``bmi 32.1 → 27.4: prediction 214 → 171, target 171``."""
-    best = answer.best
-    outputs = move(answer.output, best.output) if best.changes else number(answer.output)
     output = Output.of(answer.about)
-    wanted = output.number(intervals(answer.wanted))
-    return f"{best_moves(answer)}: {output} {output.number(outputs)}, target {wanted}"
+    outputs = [answer.output, answer.best.output] if answer.best.changes else [answer.output]
+    moved = output.number(" → ".join(map(compared(answer), outputs)))
+    return f"{best_moves(answer)}: {output} {moved}, target {wanted(answer)}"
 
 
 def best_moves(answer: Explanation) -> str:
@@ -171,6 +188,14 @@ def best_moves(answer: Explanation) -> str:
     if answer.stopped == "already met":
         return "already meets the target"
     return moves(answer.best.changes)
+
+
+def cost_and_bound(answer: Explanation) -> tuple[str, str]:
+    """Return the cost of the best answer and the proven bound on all costs as texts."""
+    cost = answer.best.cost
+    if answer.bound is None or answer.proof == "optimal":
+        return number(cost, 3), ""
+    return pair_apart(cost, answer.bound, 3)
 
 
 def verdict(answer: Explanation) -> str:
@@ -202,7 +227,7 @@ def _optimality(answer: Explanation, reason: str) -> str:
     if answer.proof == "optimal":
         return "Proven optimal: no allowed change with a lower cost reaches it."
     if answer.proof is not None and answer.bound is not None:
-        bound = number(answer.bound, 3)
+        _, bound = cost_and_bound(answer)
         return f"Proven {answer.proof} of the optimum: no allowed change costs less than {bound}."
     return f"The search stopped because {reason}."
 
@@ -232,10 +257,21 @@ def _probability(answer: Explanation) -> list[str]:
 
 def _outputs_seen(answer: Explanation) -> str:
     """Return the range of the outputs of allowed rows."""
-    low, high = answer.reachable
-    if math.isnan(low):
+    if math.isnan(answer.reachable[0]):
         return "No allowed row was scored."
-    return f"Outputs seen: {number(low)} to {number(high)}."
+    return f"Outputs seen: {' to '.join(seen(answer))}."
+
+
+def seen(answer: Explanation) -> tuple[str, str]:
+    """Return the least and the largest output seen, told apart from the outputs asked for."""
+    low, high = answer.reachable
+    ends = [low, high, *_wanted_ends(answer)]
+    return number_apart(low, ends), number_apart(high, ends)
+
+
+def _wanted_ends(answer: Explanation) -> list[float]:
+    """Return the ends of the outputs asked for."""
+    return [end for pair in answer.wanted for end in pair]
 
 
 def _binding(answer: Explanation) -> list[str]:
@@ -262,10 +298,11 @@ def _jump(answer: Explanation) -> list[str]:
     """Return the outputs on either side of a target that the model may jump across."""
     if answer.jump is None:
         return []
-    below, above = answer.jump
+    ends = [*answer.jump, *_wanted_ends(answer)]
+    below, above = (number_apart(output, ends) for output in answer.jump)
     return [
-        f"Nearest outputs on either side: {number(below)} and {number(above)}; the model may jump "
-        "across the target. Ask for at least or at most so much, or allow a larger tolerance."
+        f"Nearest outputs on either side: {below} and {above}; the model may jump across the "
+        "target. Ask for at least or at most so much, or allow a larger tolerance."
     ]
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +14,12 @@ import pandas as pd
 
 from bayescfx.data.datetimes import times
 from bayescfx.data.values import is_missing
+from bayescfx.digits import DIGITS, MOST_DIGITS, ROUNDING, pair_apart
+from bayescfx.digits import number as number
+from bayescfx.digits import number_apart as number_apart
 from bayescfx.potentials import Intervals
 
 ID = "id column"  # key of `Explanation.about`: the column whose cells name the rows
-DIGITS = 4  # significant digits of a number in a text
-MOST_DIGITS = 17  # enough to tell any two float64 apart
 
 
 class Output(NamedTuple):
@@ -45,17 +47,6 @@ class Output(NamedTuple):
 
 
 PREDICTION = Output()
-
-
-def number(value: float, digits: int = DIGITS) -> str:
-    """Return a number with some significant digits; exponents only below 1e-4 and from 1e15."""
-    value += 0.0  # turns -0.0 into 0.0
-    if not math.isfinite(value):
-        return {math.inf: "∞", -math.inf: "−∞"}.get(value, "nan")
-    if 10**digits <= abs(value) < 1e15:
-        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-        return f"{value:.{decimals}f}"
-    return f"{value:.{digits}g}"
 
 
 def cell(value: Any, digits: int = DIGITS) -> str:
@@ -111,22 +102,28 @@ def moves(changes: Mapping[Any, tuple[Any, Any]], most: int = 12) -> str:
     return f"{listed} and {n_hidden} more" if n_hidden > 0 else listed
 
 
-def intervals(outputs: Intervals) -> str:
-    """Return a set of outputs in words: ``at most 203.5``, ``150 to 200``, ``1 or 2``."""
-    return " or ".join(_interval(low, high) for low, high in outputs) or "nothing"
+def intervals(outputs: Intervals, write: Callable[[float], str] | None = None) -> str:
+    """Return a set of outputs in words: ``at most 203.5``, ``150 to 200``, ``1 or 2``.
+
+    With `write`, it writes the ends; by default they are told apart from each other.
+    """
+    if write is None:
+        ends = [end for pair in outputs for end in pair]
+        write = partial(number_apart, others=ends, rounding=ROUNDING)
+    return " or ".join(_interval(low, high, write) for low, high in outputs) or "nothing"
 
 
-def _interval(low: float, high: float) -> str:
+def _interval(low: float, high: float, write: Callable[[float], str]) -> str:
     """Return one interval of outputs in words."""
     if (low, high) == (-math.inf, math.inf):
         return "anything"
     if low == -math.inf:
-        return f"at most {number(high)}"
+        return f"at most {write(high)}"
     if high == math.inf:
-        return f"at least {number(low)}"
-    if math.isclose(low, high, rel_tol=1e-12):  # equal up to rounding
-        return number(low)
-    return " to ".join(_distinct(number, low, high))
+        return f"at least {write(low)}"
+    if math.isclose(low, high, rel_tol=ROUNDING):
+        return write(low)
+    return f"{write(low)} to {write(high)}"
 
 
 def percent(probability: float) -> str:
@@ -146,7 +143,8 @@ def proof_state(cost: float, bound: float, *, is_reached: bool) -> str:
     """
     if not is_reached:
         return f"proving: no answer costs less than {number(bound, 3)}"
-    known = f"proving: cost {number(cost, 3)}, bound {number(bound, 3)}"
+    cost_text, bound_text = pair_apart(cost, bound, 3)
+    known = f"proving: cost {cost_text}, bound {bound_text}"
     return f"{known}, gap {math.ceil(100.0 * (cost / bound - 1.0))} %" if bound > 0.0 else known
 
 

@@ -108,11 +108,12 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
     def target(form: TargetForm) -> Payload:
         """Return the outputs that a target asks for, relative to an output."""
         parsed = parse_target(form.target)
-        wanted = parsed.acceptance(form.output, 0.0)
+        wanted = parsed.wanted(form.output)
         accepted = parsed.acceptance(form.output, form.tolerance)
+        exactly = parsed.acceptance(form.output, 0.0)
         return {
             "text": wanted_text(wanted),
-            "met": any(low <= form.output <= high for low, high in wanted),
+            "met": any(low <= form.output <= high for low, high in exactly),
             "wanted": intervals_payload(wanted),
             "accepted": intervals_payload(accepted),
         }

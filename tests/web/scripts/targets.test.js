@@ -5,7 +5,7 @@ import * as targets from "../../../src/bayescfx/web/static/targets.js";
 test("the mode of a text is recognised", () => {
   const texts = {
     least: [">= 150", "≥3", "at least 2"],
-    most: ["<= -20%", "at most 5"],
+    most: ["-20%", "at most 5"],
     exact: ["150", "= -3", "reach 4"],
     between: ["[1, 2]", "1 .. 2", "1 to 2", "between 1 and 2"],
     change: ["+20%", "-3", "− 1.5e3 percent"],
