@@ -280,7 +280,7 @@ def test_the_oracle_agrees_with_adaptive_quadrature_of_the_definition() -> None:
         (Question("plateau", (0.0, 1.0, 0.5), 1.7, 0.6, 0.2), plateau),
         (Question("valley", (0.5, 2.0), 1.7, 0.6, 0.2), valley),
     ]
-    knots = {"aep+": [0.75, 1], "plateau": [0, 1], "valley": [-1.5, 2.5]}
+    knots: dict[str, list[float]] = {"aep+": [0.75, 1], "plateau": [0, 1], "valley": [-1.5, 2.5]}
     for question, rho in cases:
         value = quadrature(question, rho, knots[question.kind])
         assert abs(float(value - improvement.log_ei(question))) < 1e-12

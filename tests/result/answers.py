@@ -58,7 +58,7 @@ def ask(
     """Return an answer found among a few random rows."""
     space = Space.from_data(FRAME).fix("since", "score", "ok") if space is None else space
     region = space.around(FRAME.iloc[0] if query is None else query)
-    asked_target = as_target(decrease(by=40) if target is None else target)
+    asked_target = as_target(reach(by=-40) if target is None else target)
     evaluator = Evaluator(as_model(f), region.schema, Evaluations())
     rng = np.random.default_rng(0)
     question = Question(evaluator, region, 60, rng)
