@@ -287,7 +287,7 @@ def test_the_width_of_a_met_range_is_the_distance_to_its_end(
             lambda: increase(percent=20).potential(0.0),
             r"increase\(percent=20\) needs f\(query\) different from 0; got 0\.0\. Use increase",
         ),
-        (lambda: between(2, 1), "`low` must not exceed `high`; got 2.0 and 1.0. Swap them"),
+        (lambda: between(2, 1), "`low` must not exceed `high`; got 2 and 1. Swap them"),
         (lambda: between(-math.inf, 1), "between: `low` must be a finite number; got -inf"),
         (lambda: at_least(math.nan), "at_least: `value` must be a finite number; got nan"),
         (lambda: reach(1).potential(math.nan), "target: `output` must be a finite number; got nan"),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.checks import shown
+from bayescfx.digits import pair_apart
 from bayescfx.errors import TargetError, suggest
 from bayescfx.potentials.ep_family import AEP, SEP
 from bayescfx.potentials.plateau import Plateau
@@ -130,9 +131,9 @@ class Range(Target):
 
     def __post_init__(self) -> None:
         if self.low > self.high:
+            low, high = pair_apart(self.low, self.high, 6)
             raise TargetError(
-                f"between: `low` must not exceed `high`; got {self.low!r} and {self.high!r}. "
-                "Swap them."
+                f"between: `low` must not exceed `high`; got {low} and {high}. Swap them."
             )
 
     def potential(self, output: float) -> LevelPotential:

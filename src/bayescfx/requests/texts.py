@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from bayescfx.digits import pair_apart
+from functools import partial
+
+from bayescfx.digits import ROUNDING, number_apart, pair_apart
 from bayescfx.errors import TARGET_SYNTAX
+from bayescfx.potentials import Intervals
 from bayescfx.potentials.target_text import parse_call, parse_target
 from bayescfx.result.answer_text import compared as output_writer
 from bayescfx.result.answer_text import sentence as answer_sentence
@@ -26,6 +29,13 @@ __all__ = [
     "parse_call",
     "parse_target",
     "proof_state",
+    "target_text",
     "valid_text",
     "wanted_text",
 ]
+
+
+def target_text(wanted: Intervals, output: float) -> str:
+    """Return the outputs asked for in words, told apart from the output of the query."""
+    others = [output, *(end for pair in wanted for end in pair)]
+    return wanted_text(wanted, partial(number_apart, others=others, rounding=ROUNDING))

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 import bayescfx as cfx
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.requests.plain_values import json_fields
-from bayescfx.requests.texts import parse_target, wanted_text
+from bayescfx.requests.texts import parse_target, target_text
 from bayescfx.web.payloads import (
     Payload,
     curve_payload,
@@ -112,7 +112,7 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
         accepted = parsed.acceptance(form.output, form.tolerance)
         exactly = parsed.acceptance(form.output, 0.0)
         return {
-            "text": wanted_text(wanted),
+            "text": target_text(wanted, form.output),
             "met": any(low <= form.output <= high for low, high in exactly),
             "wanted": intervals_payload(wanted),
             "accepted": intervals_payload(accepted),

@@ -1,4 +1,4 @@
-"""Changes by a round amount in linear models with round coefficients: only rounding is in the way."""
+"""Changes by a round amount in linear models with round coefficients."""
 
 from __future__ import annotations
 
