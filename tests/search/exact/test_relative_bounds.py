@@ -29,9 +29,9 @@ def test_the_nearest_row_on_the_grid_is_exactly_at_the_bound_and_proven(seed: in
     names = list(model.feature_names_in_)
     space = cfx.Space({name: cfx.Real(0, 40, step=0.1) for name in names}).allow("x0")
     query = pd.Series(rng.integers(0, 200, 4) / 10.0, index=names)
-    for target in (cfx.increase(by=1), cfx.increase(by=0.7)):
-        answer = cfx.explain(model, query, space, target, rng=0)
+    for by in (1.0, 0.7):
+        answer = cfx.explain(model, query, space, cfx.increase(by=by), rng=0)
         assert answer.reached
         assert answer.proof == "optimal"
         ((_, after),) = [answer.best.changes["x0"]]
-        assert after - query["x0"] == pytest.approx(target.by / 0.1, abs=1e-9)
+        assert after - query["x0"] == pytest.approx(10 * by, abs=1e-9)
