@@ -86,7 +86,12 @@ def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "wanted"),
-    [(">= 150", [[150, None]]), ("+20%", [[120, None]]), ("=+20%", [[120, 120]]), ("[90, 110]", [[90, 110]])],
+    [
+        (">= 150", [[150, None]]),
+        ("+20%", [[120, None]]),
+        ("=+20%", [[120, 120]]),
+        ("[90, 110]", [[90, 110]]),
+    ],
 )
 def test_targets_are_parsed(page: httpx.Client, target: str, wanted: Any) -> None:
     reply = page.post("/api/target", json={"target": target, "output": 100}).json()

@@ -91,11 +91,7 @@ class Valley(LevelPotential):
         return [(-endless, below), (above, endless)]
 
     def knots(self) -> Array:
-        # Its ends, where it turns flat, and the steepest points of the SEP in between: the roots
-        # of 1 - 5 z**2 + 2 z**4.
-        steepest = math.sqrt((5.0 - math.sqrt(17.0)) / 4.0)
-        z = np.array([-1.0, -steepest, 0.0, steepest, 1.0])
-        return self.origin + self.width * z
+        return np.array([self.origin - self.width, self.origin, self.origin + self.width])
 
     def _edges(self, depths: ArrayLike) -> Array:
         """Return how far from the origin levels of given :func:`depth` are reached."""
