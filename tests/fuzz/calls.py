@@ -122,9 +122,11 @@ def targets() -> Iterator[Call]:
         yield Call(name, getattr(cfx, name), {"by": 1.0, "percent": None})
         yield Call(name, getattr(cfx, name), {"by": None, "percent": 10.0})
     for name in ("at_least", "at_most"):
-        yield Call(name, getattr(cfx, name), {"value": 1.0, "by": None, "percent": None})
+        yield Call(name, getattr(cfx, name), {"value": 1.0})
     yield Call("between", cfx.between, {"low": 1.0, "high": 2.0})
     yield Call("reach", cfx.reach, {"value": 1.0})
+    yield Call("reach", cfx.reach, {"by": -1.0, "percent": None})
+    yield Call("reach", cfx.reach, {"by": None, "percent": 10.0})
     yield Call("AEP", cfx.AEP, {"origin": 0.0, "width": 1.0, "side": 1})
     yield Call("SEP", cfx.SEP, {"origin": 0.0, "width": 1.0})
     yield Call("Plateau", cfx.Plateau, {"low": 0.0, "high": 1.0, "width": 1.0})

@@ -20,7 +20,6 @@ from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import Rows, pick
 from bayescfx.deadline import time_limit
-from bayescfx.digits import pair_apart
 from bayescfx.errors import EvaluationsError, OutOfTime, attach
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.known import Known, Snapshot, mark
@@ -401,10 +400,9 @@ class Account:
 
 def other_model_error(now: float, then: float, row: str, advice: str = "") -> EvaluationsError:
     """Return the error for evaluations whose outputs another model gave."""
-    new, old = pair_apart(now, then, 6)
     return EvaluationsError(
-        f"`evaluations` must hold outputs of this model; it gives {new} where they have {old}, "
-        f"for {row}.",
+        f"`evaluations` must hold outputs of this model; it gives {now!r} where they have "
+        f"{then!r}, for {row}.",
         parameter="evaluations",
         advice="If the model has changed, use another store, or empty this one with "
         f"Evaluations.forget(){advice}.",

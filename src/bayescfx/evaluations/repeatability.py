@@ -12,7 +12,6 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, is_single, row_keys
 from bayescfx.data.tables import Rows
-from bayescfx.digits import pair_apart
 from bayescfx.errors import BayesCFXWarning, OutOfTime, attach, warn
 from bayescfx.evaluations.evaluator import Account, other_model_error
 from bayescfx.models.model import Model
@@ -88,9 +87,10 @@ class RepeatCheck:
     def warn(self, model: Model, outputs: Array, first: int) -> None:
         """Warn that the outputs ``(n,)`` are not those of before, from row `first` on."""
         row = model.describe(self.rows, first)
-        again, before = pair_apart(float(outputs[first]), float(self.y[first]), 6)
+        again = float(outputs[first])
+        before = float(self.y[first])
         warn(
-            f"`model` is not deterministic: it returned {again} and {before} for the same row, "
+            f"`model` is not deterministic: it returned {again!r} and {before!r} for the same row, "
             f"{row}. Every answer is as uncertain as its outputs.",
             BayesCFXWarning,
         )

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import partial
 from html import escape
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -131,17 +132,17 @@ def _common_target(pairs: list[Labelled]) -> str:
     """Return the target of all answers, told apart from outputs that miss it."""
     wanted = pairs[0][1].wanted
     misses = [answer.best.output for _, answer in pairs if not answer.reached]
-    others = [*misses, *(end for pair in wanted for end in pair)]
+    others = [*misses, *chain.from_iterable(wanted)]
     return wording.intervals(wanted, partial(wording.number_apart, others=others))
 
 
 def _output_text(answer: Explanation, y: float, number: str) -> str:
     """Return an output in a common format, or told apart from the target if that is too short."""
     text = f"{y:{number}}"
-    write = answer_text.compared(answer)
-    if text in [f"{end:{number}}" for pair in answer.wanted for end in pair if end != y]:
-        return max(text, write(y), key=len)
-    return text
+    wanted = [f"{end:{number}}" for end in chain.from_iterable(answer.wanted)]
+    if text not in wanted:
+        return text
+    return max(text, answer_text.compared(answer, answer.best)(y), key=len)
 
 
 def _number_format(answers: list[Explanation]) -> str:
@@ -160,8 +161,7 @@ def _answer_line(label: str, answer: Explanation, has_targets: bool, number: str
     for y in (answer.output, answer.best.output):
         cells += f'<td data-key="{y!r}">{_output_text(answer, y, number)}</td>'
     if has_targets:
-        write = answer_text.compared(answer)
-        cells += f"<td>{escape(wording.intervals(answer.wanted, write))}</td>"
+        cells += f"<td>{escape(answer_text.wanted(answer))}</td>"
     table = change_table(change_info(View.bare(answer), most=ALL_CHANGES))
     changes = folded(wording.moves(answer.best.changes), table)
     return (
@@ -178,8 +178,8 @@ def _folded_answers(title: str, pairs: list[Labelled], about: About) -> str:
     heads = ["", about.output.label, "target"]
     lines = []
     for label, answer in pairs:
-        write = answer_text.compared(answer)
-        line = [label, write(answer.output), wording.intervals(answer.wanted, write)]
+        write = answer_text.compared(answer, answer.best)
+        line = [label, write(answer.output), answer_text.wanted(answer)]
         lines.append(line if answer.reached else [*line, answer.verdict])
     if len(lines[0]) > len(heads):
         heads.append("why")

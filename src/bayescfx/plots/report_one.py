@@ -48,8 +48,9 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
 def _lead(answer: Explanation, about: About) -> Iterable[str]:
     """Yield the current prediction, the target and the prediction after the changes."""
     outputs = (answer.output, answer.best.output)
-    now, then = map(about.output.number, map(answer_text.compared(answer), outputs))
-    wanted = answer_text.wanted(answer)
+    write = answer_text.compared(answer, answer.best)
+    now, then = map(about.output.number, map(write, outputs))
+    wanted = about.output.number(wording.intervals(answer.wanted, write))
     yield note(f"The {about.output} is {now}; the target is {wanted}.", "lead")
     if answer.best.changes:
         n_changes = wording.count(answer.best.n_changes, "change")

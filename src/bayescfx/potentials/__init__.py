@@ -2,6 +2,7 @@
 
 from bayescfx.potentials.ep_family import AEP as AEP
 from bayescfx.potentials.ep_family import SEP as SEP
+from bayescfx.potentials.ep_family import Valley as Valley
 from bayescfx.potentials.plateau import Plateau as Plateau
 from bayescfx.potentials.potential import Intervals as Intervals
 from bayescfx.potentials.potential import LevelPotential as LevelPotential
@@ -15,6 +16,5 @@ from bayescfx.potentials.targets import change as change
 from bayescfx.potentials.targets import decrease as decrease
 from bayescfx.potentials.targets import increase as increase
 from bayescfx.potentials.targets import reach as reach
-from bayescfx.potentials.valley import Valley as Valley
 from bayescfx.potentials.wrapped import Linked as Linked
 from bayescfx.potentials.wrapped import Logit as Logit

@@ -9,13 +9,12 @@ from bayescfx.errors import TARGET_SYNTAX, TargetError
 from bayescfx.potentials import Target, targets
 
 #: The forms of a text; P is a number without sign, N one that may be negative, A an amount, perhaps
-#: in percent, D an amount downwards. A sign at the beginning, or after "=", means a change.
+#: in percent, and S one with a sign. A sign at the beginning, or after "=", means a change.
 FORMS: dict[str, Callable[..., Target]] = {
     r"\+ A": targets.increase,
     "- A": targets.decrease,
     r"(?:±|\+/-|\+-) A": targets.change,
-    r"==? \+ A": targets.reach,
-    "==? - D": targets.reach,
+    "==? S": targets.reach,
     "(?:>=|=>|≥|>|at least) N": targets.at_least,
     "(?:<=|=<|≤|<|at most) N": targets.at_most,
     r"\[ N [,;:] N \]": targets.between,
@@ -26,18 +25,19 @@ FORMS: dict[str, Callable[..., Target]] = {
 }
 
 _UNSIGNED = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_AMOUNT = rf"({_UNSIGNED})\s*(%|percent)?"
+_UNIT = r"\s*(?P<unit>%|percent)?"
 #: What the letters of a form stand for, as regular expressions.
 _LETTERS = {
     " ": r"\s*",
     "N": f"(-?{_UNSIGNED})",
     "P": f"({_UNSIGNED})",
-    "A": _AMOUNT,
-    "D": _AMOUNT,
+    "A": f"({_UNSIGNED}){_UNIT}",
+    "S": rf"([+-]\s*{_UNSIGNED}){_UNIT}",
 }
 #: A comparison with a change, which is none: its side, and its amount.
 _COMPARED_CHANGE = re.compile(
-    rf"(?P<side>>=|=>|≥|>|at least|<=|=<|≤|<|at most)\s*(?P<sign>[+-]?)\s*(?P<amount>{_AMOUNT})"
+    r"(?P<side>(?P<least>>=|=>|≥|>|at least)|<=|=<|≤|<|at most)\s*(?P<sign>[+-]?)\s*"
+    f"(?P<amount>{_UNSIGNED}{_UNIT})"
 )
 
 
@@ -55,9 +55,9 @@ def parse_call(text: str) -> tuple[Callable[..., Target], list[float], dict[str,
         match = re.fullmatch(pattern, plain)
         if match is None:
             continue
-        if "A" in form or "D" in form:
-            unit = "percent" if match[2] else "by"
-            return make, [], {unit: float(match[1]) * (-1.0 if "D" in form else 1.0)}
+        if "unit" in match.re.groupindex:
+            unit = "percent" if match["unit"] else "by"
+            return make, [], {unit: float(match[1].replace(" ", ""))}
         return make, [float(number) for number in match.groups()], {}
     raise TargetError(f"the target must be like {TARGET_SYNTAX}; got {text!r}.{_advice(plain)}")
 
@@ -67,9 +67,8 @@ def _advice(plain: str) -> str:
     match = _COMPARED_CHANGE.fullmatch(plain)
     if match is None:
         return ""
-    is_lower = match["side"] in ("<=", "=<", "≤", "<", "at most")
-    sign = match["sign"] or ("-" if is_lower else "+")
-    way = "less" if sign == "-" else "more"
+    sign = match["sign"] or ("+" if match["least"] else "-")
+    way = {"+": "more", "-": "less"}[sign]
     return (
         f" {match['side']!r} takes an output, not a change: write '{sign}{match['amount']}' for at "
         f"least {match['amount']} {way}."

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.checks import shown
-from bayescfx.digits import pair_apart
 from bayescfx.errors import TargetError, suggest
-from bayescfx.potentials.ep_family import AEP, SEP
+from bayescfx.potentials.ep_family import AEP, SEP, Valley
 from bayescfx.potentials.plateau import Plateau
 from bayescfx.potentials.potential import (
     Intervals,
@@ -28,7 +27,6 @@ from bayescfx.potentials.potential import (
     checked_number,
     checked_share,
 )
-from bayescfx.potentials.valley import Valley
 from bayescfx.potentials.wrapped import Sampled, window
 
 FAMILIES: dict[str, Callable[..., Potential]] = {
@@ -37,13 +35,20 @@ FAMILIES: dict[str, Callable[..., Potential]] = {
     "Plateau": Plateau,
     "Valley": Valley,
 }
-OPPOSITE = {"increase": "decrease", "decrease": "increase"}
+SIGNS = {"increase": "+", "decrease": "-", "change": "±"}
+OPPOSITE = {
+    "increase": " For the other direction use decrease.",
+    "decrease": " For the other direction use increase.",
+}
 Kind = Literal["reach", "increase", "decrease", "change"]
 #: Rounding that the bound of a one-sided change forgives, as a share of f(query) or the bound: 16
 #: units in the last place. The bound is computed from f(query), and the model rounds both outputs
 #: on its own. Linear models with 2 to 30 coefficients of one decimal: 25 % of the rows that are
 #: exactly at the bound miss it if nothing is forgiven, 0.3 % with this (2026-11-19).
 ROUNDING = 16.0 * 2.0**-52
+#: Widths between the query's output and a plateau: there the potential has fallen to a tenth of
+#: its peak, 1 / (1 + 3**2).
+QUERY_DISTANCE = 3.0
 
 
 class Target(ABC):
@@ -51,6 +56,7 @@ class Target(ABC):
 
     __slots__ = ()
     exact: bool = False  # whether the wanted outputs are intervals, accepted without a tolerance
+    rounding: float = 0.0  # that the bound of such a target forgives, as a share
 
     @abstractmethod
     def potential(self, output: float) -> LevelPotential:
@@ -69,15 +75,19 @@ class Target(ABC):
         """Return the target as text."""
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
-        """Return the outputs that count as reached: within `tolerance` of the wanted change."""
+        """Return the outputs that count as reached.
+
+        Those within `tolerance` of the wanted change or, for exact targets, the wanted ones.
+        """
         share = checked_share(tolerance, "tolerance")
         output = checked_number("output", "target", output)
-        if self.exact:
-            return self.wanted(output)
         accepted = []
-        for value, _ in self.wanted(output):
-            slack = share * abs(value - output)
-            accepted.append((value - slack, value + slack))
+        for low, high in self.wanted(output):
+            bound = high if math.isinf(low) else low
+            slack = share * abs(bound - output)
+            if self.exact:
+                slack = self.rounding * max(abs(bound), abs(output))
+            accepted.append((low - slack, high + slack))
         return tuple(accepted)
 
     def __str__(self) -> str:
@@ -131,18 +141,17 @@ class Range(Target):
 
     def __post_init__(self) -> None:
         if self.low > self.high:
-            low, high = pair_apart(self.low, self.high, 6)
             raise TargetError(
-                f"between: `low` must not exceed `high`; got {low} and {high}. Swap them."
+                f"between: `low` must not exceed `high`; got {self.low!r} and {self.high!r}. "
+                "Swap them."
             )
 
     def potential(self, output: float) -> LevelPotential:
         """Return the plateau over the range; a third of the way to its end sets the width."""
         output = checked_number("output", "target", output)
         gap = abs(max(self.low - output, output - self.high))
-        # At the query the potential has fallen to a tenth of its peak: z = 3, 1 / (1 + 3**2). A
-        # query inside the range may break a rule; its distance to the nearer end counts then.
-        return Plateau(self.low, self.high, (gap or 0.1 * abs(output) or 1.0) / 3.0)
+        # A query inside the range may break a rule; its distance to the nearer end counts then.
+        return Plateau(self.low, self.high, (gap or 0.1 * abs(output) or 1.0) / QUERY_DISTANCE)
 
     def wanted(self, output: float) -> Intervals:
         return ((self.low, self.high),)
@@ -170,6 +179,7 @@ class Shift(Target):
     kind: Kind
     by: float | None = None  # in output units; either this one is given
     percent: float | None = None  # of |f(query)|; or this one
+    rounding = ROUNDING
 
     def __post_init__(self) -> None:
         if (self.by is None) == (self.percent is None):
@@ -180,13 +190,10 @@ class Shift(Target):
             )
         name = "by" if self.percent is None else "percent"
         amount = checked_number(name, self.kind, getattr(self, name))
-        if self.kind == "reach":
-            if amount == 0.0:
-                raise TargetError(f"reach: `{name}` must not be 0; it asks for no change.")
-        elif amount <= 0.0:
-            way = OPPOSITE.get(self.kind, "") if amount < 0.0 else ""
-            advice = f" For the other direction use {way}." if way else ""
-            raise TargetError(f"{self.kind}: `{name}` must be positive; got {amount:g}.{advice}")
+        if amount == 0.0 or (amount < 0.0 and self.kind != "reach"):
+            allowed = "not be 0" if self.kind == "reach" else "be positive"
+            advice = OPPOSITE.get(self.kind, "") if amount < 0.0 else ""
+            raise TargetError(f"{self.kind}: `{name}` must {allowed}; got {amount:g}.{advice}")
         object.__setattr__(self, name, amount)
 
     @property
@@ -200,7 +207,7 @@ class Shift(Target):
             return AEP(output, abs(amount), 1 if amount > 0.0 else -1)
         if self.kind == "change":
             return Valley(output, amount)
-        return Range(*self.wanted(output)[0]).potential(output)
+        return Plateau(*self.wanted(output)[0], amount / QUERY_DISTANCE)
 
     def wanted(self, output: float) -> Intervals:
         """Return the wanted value, or all beyond it, as intervals."""
@@ -214,29 +221,23 @@ class Shift(Target):
             "change": ((-math.inf, less), (more, math.inf)),
         }[self.kind]
 
-    def acceptance(self, output: float, tolerance: float) -> Intervals:
-        """Return the outputs that count as reached; a side begins at its bound, up to rounding."""
-        accepted = super(Shift, self).acceptance(output, tolerance)
-        if not self.exact:
-            return accepted
-        eased = []
-        for low, high in accepted:
-            bound = high if math.isinf(low) else low
-            slack = ROUNDING * max(abs(bound), abs(output))
-            eased.append((low - slack, high + slack))
-        return tuple(eased)
-
     def to_dict(self) -> dict[str, Any]:
         if self.percent is None:
             return {"kind": self.kind, "by": self.by}
         return {"kind": self.kind, "percent": self.percent}
 
     def describe(self) -> str:
-        number = cast(float, self.by if self.percent is None else self.percent)
-        unit = "" if self.percent is None else " %"
-        signs = {"increase": "+", "decrease": "-", "change": "±"}
-        sign = signs.get(self.kind) or ("=+" if number > 0.0 else "=-")
-        return f"{sign}{abs(number):.6g}{unit}"
+        number, unit = self.size
+        if self.kind == "reach":
+            return f"={number:+.6g}{unit}"
+        return f"{SIGNS[self.kind]}{number:.6g}{unit}"
+
+    @property
+    def size(self) -> tuple[float, str]:
+        """The number given, with the sign of `reach`, and its unit: ``" %"`` or nothing."""
+        if self.percent is None:
+            return cast(float, self.by), ""
+        return self.percent, " %"
 
     def _amount(self, output: float) -> float:
         """Return the wanted change in output units, with the sign of `reach`."""

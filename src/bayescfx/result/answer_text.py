@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from bayescfx.digits import ROUNDING, pair_apart
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
 from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
+    ROUNDING,
     Output,
     aligned,
     both,
@@ -42,6 +43,10 @@ REASONS = {
     "already met": "the query already meets the target",
     "unreachable": "the target seems out of reach",
 }
+#: The direction of a change, in words; `reach` has that of its sign.
+DIRECTIONS = {"increase": "above", "decrease": "below", "change": "below or above"}
+#: Costs that differ by less, as a share, are the same: proofs round their bounds down.
+SAME_COST = 1e-6
 #: How the texts of `Explanation.binding` begin that name no constraint of the user.
 DATA_RANGE = "data range of "
 #: How they end where the cost without the constraint was computed.
@@ -59,37 +64,29 @@ def answer_lines(answer: Explanation) -> list[str]:
 def target(answer: Explanation) -> str:
     """Return ``Target: prediction at most 203.5 (25 % below 271.4)``."""
     output = Output.of(answer.about)
-    write = compared(answer)
+    write = compared(answer, answer.best)
     now = output.number(write(answer.output))
     reference = f"now {now}"
     if isinstance(answer.target, Shift):
-        reference = f"{_amount(answer.target)} {now}"
-    return f"Target: {output} {wanted(answer)} ({reference})"
-
-
-def _amount(shift: Shift) -> str:
-    """Return the amount of a change with its direction: ``25 % below``."""
-    size = shift.by if shift.percent is None else shift.percent
-    amount = number(abs(size or 0.0)) + ("" if shift.percent is None else " %")
-    if shift.kind == "change":
-        return f"{amount} below or above"
-    is_more = shift.kind == "increase" or (shift.kind == "reach" and (size or 0.0) > 0.0)
-    return f"{amount} {'above' if is_more else 'below'}"
+        size, unit = answer.target.size
+        way = DIRECTIONS.get(answer.target.kind, "above" if size > 0.0 else "below")
+        amount = f"{number(abs(size))}{unit}"
+        reference = f"{amount} {way} {now}"
+    return f"Target: {output} {output.number(intervals(answer.wanted, write))} ({reference})"
 
 
 def wanted(answer: Explanation) -> str:
-    """Return the outputs asked for with the unit, told apart from the best answer's output."""
-    return Output.of(answer.about).number(intervals(answer.wanted, compared(answer)))
+    """Return the outputs asked for, told apart from the query's and the best answer's."""
+    return intervals(answer.wanted, compared(answer, answer.best))
 
 
-def compared(answer: Explanation, found: Counterfactual | None = None) -> Callable[[float], str]:
+def compared(answer: Explanation, found: Counterfactual) -> Callable[[float], str]:
     """Return how to write the outputs that readers compare: now, wanted, and of an answer.
 
     They get as many digits as tell them apart. If the target is reached, rounding errors don't
     count.
     """
-    found = answer.best if found is None else found
-    others = [answer.output, found.output, *_wanted_ends(answer)]
+    others = [answer.output, found.output, *chain.from_iterable(answer.wanted)]
     return partial(number_apart, others=others, rounding=ROUNDING if found.valid else 0.0)
 
 
@@ -100,7 +97,7 @@ def _change_lines(answer: Explanation) -> list[str]:
         return aligned([head, *lines], "<" + ">" * (len(head) - 1))
     output = Output.of(answer.about)
     changes = answer.best.changes
-    write = compared(answer)
+    write = compared(answer, answer.best)
     if not changes:
         return ["no change", f"{output}  {output.number(write(answer.output))}"]
     rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
@@ -137,7 +134,10 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     for name, old in before.items():
         lines.append([str(name), cell(old), *(_new_cell(c, name) for c in found)])
     after = [compared(answer, c)(c.output) for c in found]
-    return [*lines, [Output.of(answer.about).label, compared(answer)(answer.output), *after]]
+    return [
+        *lines,
+        [Output.of(answer.about).label, compared(answer, answer.best)(answer.output), *after],
+    ]
 
 
 def _new_cell(counterfactual: Counterfactual, name: Any) -> str:
@@ -170,7 +170,9 @@ def facts(answer: Explanation) -> str:
         if best.plausibility is not None:
             rank = percentile(best.plausibility)
             parts.append(f"Plausibility: {rank} of the training rows.")
-        parts.append(f"Cost {cost_and_bound(answer)[0]}.")
+        bounds = [] if answer.bound is None else [answer.bound]
+        cost = number_apart(best.cost, bounds, 3, rounding=SAME_COST)
+        parts.append(f"Cost {cost}.")
     parts.append(f"Scored {count(answer.n_evaluations, 'row')} ({answer.method}).")
     return "  ".join(parts)
 
@@ -179,8 +181,10 @@ def sentence(answer: Explanation) -> str:
     """Return the best answer: ``bmi 32.1 → 27.4: prediction 214 → 171, target 171``."""
     output = Output.of(answer.about)
     outputs = [answer.output, answer.best.output] if answer.best.changes else [answer.output]
-    moved = output.number(" → ".join(map(compared(answer), outputs)))
-    return f"{best_moves(answer)}: {output} {moved}, target {wanted(answer)}"
+    write = compared(answer, answer.best)
+    moved = output.number(" → ".join(map(write, outputs)))
+    wanted = output.number(intervals(answer.wanted, write))
+    return f"{best_moves(answer)}: {output} {moved}, target {wanted}"
 
 
 def best_moves(answer: Explanation) -> str:
@@ -188,14 +192,6 @@ def best_moves(answer: Explanation) -> str:
     if answer.stopped == "already met":
         return "already meets the target"
     return moves(answer.best.changes)
-
-
-def cost_and_bound(answer: Explanation) -> tuple[str, str]:
-    """Return the cost of the best answer and the proven bound on all costs as texts."""
-    cost = answer.best.cost
-    if answer.bound is None or answer.proof == "optimal":
-        return number(cost, 3), ""
-    return pair_apart(cost, answer.bound, 3)
 
 
 def verdict(answer: Explanation) -> str:
@@ -227,7 +223,7 @@ def _optimality(answer: Explanation, reason: str) -> str:
     if answer.proof == "optimal":
         return "Proven optimal: no allowed change with a lower cost reaches it."
     if answer.proof is not None and answer.bound is not None:
-        _, bound = cost_and_bound(answer)
+        bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)
         return f"Proven {answer.proof} of the optimum: no allowed change costs less than {bound}."
     return f"The search stopped because {reason}."
 
@@ -265,13 +261,8 @@ def _outputs_seen(answer: Explanation) -> str:
 def seen(answer: Explanation) -> tuple[str, str]:
     """Return the least and the largest output seen, told apart from the outputs asked for."""
     low, high = answer.reachable
-    ends = [low, high, *_wanted_ends(answer)]
+    ends = [low, high, *chain.from_iterable(answer.wanted)]
     return number_apart(low, ends), number_apart(high, ends)
-
-
-def _wanted_ends(answer: Explanation) -> list[float]:
-    """Return the ends of the outputs asked for."""
-    return [end for pair in answer.wanted for end in pair]
 
 
 def _binding(answer: Explanation) -> list[str]:
@@ -298,7 +289,7 @@ def _jump(answer: Explanation) -> list[str]:
     """Return the outputs on either side of a target that the model may jump across."""
     if answer.jump is None:
         return []
-    ends = [*answer.jump, *_wanted_ends(answer)]
+    ends = [*answer.jump, *chain.from_iterable(answer.wanted)]
     below, above = (number_apart(output, ends) for output in answer.jump)
     return [
         f"Nearest outputs on either side: {below} and {above}; the model may jump across the "

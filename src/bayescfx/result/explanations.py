@@ -180,7 +180,9 @@ class Explanations(Sequence[Explanation]):
         lines = []
         for label, answer, row in zip(self.index, self, cells, strict=True):
             status, _, target, _, *rest = map(wording.cell, row)
-            before, after = map(answer_text.compared(answer), (answer.output, answer.best.output))
+            before, after = map(
+                answer_text.compared(answer, answer.best), (answer.output, answer.best.output)
+            )
             lines.append([wording.label(label), status, before, target, after, *rest])
         return head, lines
 
@@ -190,7 +192,7 @@ _SUMMARY: dict[str, Callable[[Explanation], Any]] = {
     "status": lambda answer: answer.status,
     "output": lambda answer: answer.output,
     "best_output": lambda answer: answer.best.output,
-    "wanted": lambda answer: wording.intervals(answer.wanted, answer_text.compared(answer)),
+    "wanted": answer_text.wanted,
     "potential": lambda answer: answer.best.potential,
     "cost": lambda answer: answer.best.cost,
     "n_changes": lambda answer: answer.best.n_changes,

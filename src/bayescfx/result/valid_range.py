@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from bayescfx.data.feature import Feature
-from bayescfx.digits import DIGITS, MOST_DIGITS
+from bayescfx.result.wording import DIGITS, MOST_DIGITS
 
 #: Ranges that end at the limits of the space, by whether they do so below and above.
 _OPEN_ENDS = {

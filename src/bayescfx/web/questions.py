@@ -168,7 +168,7 @@ class QuestionQueue:
         label = form.label or "edited"
         target = form.target
         if answer is not None:
-            target = wanted_text(answer.wanted, output_writer(answer))
+            target = wanted_text(answer.wanted, output_writer(answer, answer.best))
         return {
             "id": question.id,
             "state": question.state,

@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.digits import pair_apart
 from bayescfx.models.readers.forms import LinearModel, TreeEnsemble
 from bayescfx.search.exact.certificate_space import CertificateError, CertifiedQuestion, CodeBox
 
@@ -108,8 +107,9 @@ class BoxReasons(ABC, Generic[Box]):
         power = question.prices.powers(codes[moved], moved).sum()
         cost = question.prices.total(power, question.prices.premiums(codes[moved], moved).sum())
         if cost > question.limit * (1.0 + self.same_cost):
-            own, limit = pair_apart(float(cost), float(question.limit), 6)
-            raise CertificateError(f"the answer costs {own}, more than {limit}.")
+            raise CertificateError(
+                f"the answer costs {float(cost)!r}, more than {float(question.limit)!r}."
+            )
         score = self.score(codes)
         if not any(low <= score <= high for low, high in self.accepted):
             raise CertificateError(f"the answer does not reach the target: its score is {score!r}.")

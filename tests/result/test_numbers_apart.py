@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescfx.digits import number, number_apart, pair_apart
+from bayescfx.result.wording import number, number_apart, pair_apart
 
 
 @pytest.mark.parametrize(
