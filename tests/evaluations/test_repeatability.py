@@ -41,9 +41,7 @@ def test_a_file_of_an_earlier_model_is_refused_and_can_be_cleared(tmp_path: Path
         ask(old, known)
     with Evaluations.open(tmp_path / "known.db") as known:
         model, before = Recorder(new), known.to_frame()
-        with pytest.raises(
-            cfx.EvaluationsError, match=r"it gives 41.0 where they have 1.0, for \{'a'"
-        ):
+        with pytest.raises(cfx.EvaluationsError, match=r"it gives 41\.0 where they have 1\.0, for"):
             ask(model, known)
         assert len(model.rows) == 6  # three rows twice, to rule out noise
         pd.testing.assert_frame_equal(known.to_frame(), before)
