@@ -158,7 +158,7 @@ def ask(task: tuple[str, float]) -> float:
         target: Any = cfx.at_least(start + size)
     else:
         space = space.cost(weight=0)
-        target = cfx.increase(by=size)
+        target = cfx.reach(by=size)
     method = cfx.BayesCFX()
     answer = cfx.explain(
         model_frame, {"x": QUERY}, space, target, method=method, budget=40, tolerance=0.01, rng=0

@@ -135,7 +135,7 @@ def ask(task: tuple[str, str]) -> dict[str, Any]:
         lambda rows: model(rows),
         QUERY,
         asked.space(space()),
-        cfx.increase(by=by),
+        cfx.reach(by=by),
         method="bayes-cfx",
         n=asked.answers,
         budget=BUDGET,

@@ -163,7 +163,7 @@ def ask(task: tuple[taxi.Duration, pd.Series[Any], cfx.Space, int, range]) -> li
             model,
             query,
             space,
-            cfx.increase(percent=percent),
+            cfx.reach(percent=percent),
             method=DEFAULTS.search,
             budget=BUDGET,
             tolerance=TOLERANCE,

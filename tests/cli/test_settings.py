@@ -115,7 +115,7 @@ def test_missing_options_are_errors(option: str, shell: Shell) -> None:
 
 def test_steps_are_given_as_text_and_in_a_file(shell: Shell) -> None:
     (shell.folder / "steps.toml").write_text("[space]\nsteps = { bmi = 2.5 }\n")
-    words = ("--query", "3", "--target", ">= +2%", "--allow", "bmi", "--json")
+    words = ("--query", "3", "--target", "+2%", "--allow", "bmi", "--json")
     for given in (("--step", "bmi=2.5"), ("--settings", "steps.toml")):
         (found,) = shell.explain(*words, *given).content["counterfactuals"]
         assert found["row"]["bmi"] % 2.5 == 0

@@ -62,6 +62,14 @@ def test_a_miss_is_measured_without_the_tolerance(
     assert (line["miss"], line["hit"]) == (pytest.approx(miss), reached)
 
 
+def test_rounding_that_the_target_forgives_is_no_miss() -> None:
+    """0.1 * 9 + 0.3 is less than 0.1 * 1 + 0.3 + 0.8 in doubles."""
+    found = cfx.what_if(lambda rows: 0.1 * rows["a"] + 0.3, {"a": 1.0}, {"a": 9.0}, None, "+0.8")
+    assert found.output < found.query_output + 0.8
+    assert (found.miss, found.reached) == (0.0, True)
+    assert repr(found).endswith("Target reached.")
+
+
 def test_a_change_that_is_not_allowed_is_scored_and_reported(space: cfx.Space) -> None:
     found = cfx.what_if(model, QUERY, {"bmi": 60, "age": 30}, space.max_changes(1), 900.0)
     assert found.broken == (

@@ -245,7 +245,7 @@ def test_more_rows_bring_answers_that_are_no_farther_and_mostly_nearer() -> None
             model,
             X[:12],
             space,
-            cfx.increase(by=2.0),
+            cfx.reach(by=2.0),
             budget=budget,
             tolerance=0.02,
             rng=0,

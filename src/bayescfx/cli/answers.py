@@ -10,7 +10,7 @@ import pandas as pd
 from bayescfx import Counterfactual, Explanation, Menu, WhatIf
 from bayescfx.requests.answer_files import Answers
 from bayescfx.requests.plain_values import json_fields, json_value
-from bayescfx.requests.texts import aligned, number_text
+from bayescfx.requests.texts import aligned, pair_apart
 
 
 def exit_code(statuses: Iterable[str]) -> int:
@@ -30,8 +30,7 @@ def many_text(answers: Answers) -> str:
     changes = result.summary()["changes"]
     for (i, answer), text in zip(answers.explanations.items(), changes, strict=True):
         status = answer.status.replace("_", " ")
-        before = number_text(answer.output)
-        after = number_text(answer.best.output)
+        before, after = pair_apart(answer.output, answer.best.output)
         lines.append([str(names[i]), status, before, after, text])
     for i, reason in answers.errors.items():
         lines.append([str(names[i]), "error", "", "", reason])

@@ -75,7 +75,8 @@ class CallSettings:
         of a tree ensemble is proven, so are the others, as far as the work allows: each is the
         cheapest row that changes only its features.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed and still count as reached.
+        The share of the wanted change by which an exact target, such as ``reach(150)``, may be
+        missed and still count as reached. No other target has a tolerance.
     timeout : float, optional
         Seconds after which the whole call ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"

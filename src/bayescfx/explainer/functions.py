@@ -74,7 +74,7 @@ def explain(
     n : int, default 1
         The number of different counterfactuals wanted.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed and still count as reached.
+        The share of the wanted change by which an exact target may be missed: ``reach(150)``.
     timeout : float, optional
         Seconds after which the search ends with the best so far.
     evaluations : Evaluations or path, optional

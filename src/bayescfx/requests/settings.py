@@ -131,7 +131,7 @@ class Settings:
     )
     seed: int = option(QUESTION, "integer", "same seed, same answer (default: 0)", 0)
     tolerance: float = option(
-        QUESTION, "number", "share of the change that may be missed (default: 0.05)", 0.05
+        QUESTION, "number", "share of an exact change that may be missed (default: 0.05)", 0.05
     )
     method: str = option(QUESTION, "text", f"{', '.join(METHODS)} (default: auto)", "auto")
     on_fault: Literal["raise", "skip"] = option(

@@ -81,6 +81,7 @@ class TargetOutputs(NamedTuple):
 
     wanted: Intervals
     accepted: Intervals
+    has_tolerance: bool
 
     @classmethod
     def of(cls, target: object, output: float, tolerance: float) -> TargetOutputs | None:
@@ -88,7 +89,13 @@ class TargetOutputs(NamedTuple):
         if target is None:
             return None
         found = as_target(target, np.array([output]))
-        return cls(found.wanted(output), found.acceptance(output, tolerance))
+        accepted = found.acceptance(output, tolerance)
+        return cls(found.wanted(output), accepted, not found.exact)
+
+    def miss(self, output: float) -> float:
+        """Return the distance of an output from the target; rounding that is forgiven is none."""
+        is_reached = bool(contains(self.accepted, output))
+        return 0.0 if is_reached and not self.has_tolerance else miss(output, self.wanted)
 
 
 def what_if(
@@ -115,7 +122,7 @@ def what_if(
     target : Target, float or potential, optional
         The target to compare the output with.
     tolerance : float, default 0.05
-        Share of the wanted change that may be missed.
+        Share of the wanted change by which an exact target may be missed.
 
     Examples
     --------
@@ -140,7 +147,7 @@ def what_if(
         output=output,
         changes=changes_of(region, X, rows)[0],
         broken=broken_constraints(space, region, X)[0] if is_constrained else (),
-        miss=None if goal is None else miss(output, goal.wanted),
+        miss=None if goal is None else goal.miss(output),
         reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
     )
 
@@ -213,7 +220,7 @@ def assess(
     target : Target, float or potential, optional
         The target.
     tolerance : float, default 0.05
-        Share of the wanted change that may be missed.
+        Share of the wanted change by which an exact target may be missed.
 
     Returns
     -------
@@ -294,7 +301,7 @@ def _figures(
     figures: dict[str, Any] = {"output": output}
     if goal is not None:
         figures["hit"] = contains(goal.accepted, output)
-        figures["miss"] = [miss(y, goal.wanted) for y in output.tolist()]
+        figures["miss"] = [goal.miss(y) for y in output.tolist()]
     figures["distance"] = around(unruled, query).distance(X)
     figures["n_changes"] = pd.array([len(each) for each in changes], dtype="Int64")
     figures["changes"] = [wording.moves(each) for each in changes]

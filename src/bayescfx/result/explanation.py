@@ -71,7 +71,7 @@ class Explanation:
     trace : ndarray of shape (n_evaluations,)
         The best potential, relative to its peak, after each row that the model scored.
     tolerance : float
-        Share of the wanted change that may be missed.
+        Share of the wanted change by which an exact target may be missed.
     probability_reachable : float, optional
         The surrogate's probability that the target can be reached under the constraints.
     binding : tuple of str

@@ -154,7 +154,7 @@ class Question(Account):
     n : int, default 1
         The number of counterfactuals wanted.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed.
+        The share of the wanted change by which an exact target may be missed.
     position : int, default 0
         The position of the query among all queries of the call.
     name : str, optional

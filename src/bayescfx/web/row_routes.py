@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from starlette.exceptions import HTTPException
 import bayescfx as cfx
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.requests.plain_values import json_fields
-from bayescfx.requests.texts import parse_target, wanted_text
+from bayescfx.requests.texts import number_apart, parse_target, wanted_text
 from bayescfx.web.payloads import (
     Payload,
     curve_payload,
@@ -108,11 +110,13 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
     def target(form: TargetForm) -> Payload:
         """Return the outputs that a target asks for, relative to an output."""
         parsed = parse_target(form.target)
-        wanted = parsed.acceptance(form.output, 0.0)
+        wanted = parsed.wanted(form.output)
         accepted = parsed.acceptance(form.output, form.tolerance)
+        exactly = parsed.acceptance(form.output, 0.0)
+        outputs = [form.output, *chain.from_iterable(wanted)]
         return {
-            "text": wanted_text(wanted),
-            "met": any(low <= form.output <= high for low, high in wanted),
+            "text": wanted_text(wanted, partial(number_apart, others=outputs, rounding=1e-12)),
+            "met": any(low <= form.output <= high for low, high in exactly),
             "wanted": intervals_payload(wanted),
             "accepted": intervals_payload(accepted),
         }

@@ -107,7 +107,9 @@ class BoxReasons(ABC, Generic[Box]):
         power = question.prices.powers(codes[moved], moved).sum()
         cost = question.prices.total(power, question.prices.premiums(codes[moved], moved).sum())
         if cost > question.limit * (1.0 + self.same_cost):
-            raise CertificateError(f"the answer costs {cost:.6g}, more than {question.limit:.6g}.")
+            raise CertificateError(
+                f"the answer costs {float(cost)!r}, more than {float(question.limit)!r}."
+            )
         score = self.score(codes)
         if not any(low <= score <= high for low, high in self.accepted):
             raise CertificateError(f"the answer does not reach the target: its score is {score!r}.")

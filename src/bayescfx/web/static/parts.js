@@ -85,7 +85,8 @@ function answerCard(question, k) {
   const found = question.answer.counterfactuals[k];
   const id = uid("card");
   const status = found.valid ? "reached" : "best_guess";
-  const output = num(found.output, { unit: state.site.output.unit });
+  const others = found.valid ? [] : question.answer.wanted.flat();
+  const output = num(found.output, { unit: state.site.output.unit, others });
   return h(
     "article",
     {

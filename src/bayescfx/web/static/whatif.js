@@ -278,9 +278,10 @@ function predictionNodes(found, error) {
   const { unit, name: title } = state.site.output;
   const before = state.row.output;
   const difference = before === null ? null : num(found.output - before, { signs: true });
+  const others = found.reached === false ? state.target.wanted?.flat() : [];
   return [
     h("p", { class: "soft" }, title),
-    h("p", { class: "huge" }, num(found.output, { unit, test: "whatif-value" })),
+    h("p", { class: "huge" }, num(found.output, { unit, test: "whatif-value", others })),
     difference ? h("p", { class: "soft" }, difference, " compared with the row") : null,
     targetNode(found),
     error ? errorNode(error) : null,
