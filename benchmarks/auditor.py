@@ -14,7 +14,6 @@ from itertools import chain, combinations
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 SINGLES = 400  # values of a feature that moves alone
@@ -64,7 +63,7 @@ class Auditor:
         """Score the rows ``(n, d)`` that are allowed and cheaper than the best; return the hits."""
         X = self.region.complete(X)
         is_hit = np.zeros(len(X), dtype=np.bool_)
-        prices = {"effort": effort(self.region, X), "distance": self.region.distance(X)}
+        prices = {"effort": self.region.cost(X), "distance": self.region.distance(X)}
         cheaper = [prices[m] < self.price[m] for m in MEASURES]
         left = np.flatnonzero(np.logical_or(*cheaper))
         if not allowed:

@@ -22,7 +22,6 @@ from bayescfx.search.objectives import (
     SurrogateFunction,
     Terraces,
 )
-from bayescfx.space.effort import PREMIUM, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
@@ -116,7 +115,7 @@ def test_a_row_that_is_not_nearer_has_no_value() -> None:
     objective = nearer()
     X = points()
     assert objective.record is not None
-    far = effort(region(), X) >= objective.record.cost.min()
+    far = region().cost(X) >= objective.record.cost.min()
     assert far.any()
     assert (objective.value(X)[far] == -np.inf).all()
     assert np.isfinite(objective.value(X)[~far]).all()
@@ -133,7 +132,7 @@ def test_cost_improvement_is_the_saving_times_the_probability_of_a_hit() -> None
     mean, std = surrogate().predict(X[near])
     inside = np.asarray(norm.cdf(1.9, mean, std)) - np.asarray(norm.cdf(1.5, mean, std))
     assert objective.record is not None
-    saving = objective.record.cost.min() - effort(region(), X[near])
+    saving = objective.record.cost.min() - region().cost(X[near])
     seen = inside > 1e-12
     assert objective.value(X)[near][seen] == pytest.approx(
         np.log(saving[seen] * inside[seen]), rel=1e-6
@@ -299,10 +298,10 @@ def test_one_more_change_costs_a_premium_unless_the_cost_is_off() -> None:
     two[:2] += 0.25
     X = np.stack([one, two])
     assert region().distance(X)[0] == pytest.approx(region().distance(X)[1])
-    assert effort(region(), X)[1] == pytest.approx(effort(region(), X)[0] + PREMIUM)
+    assert region().cost(X)[1] == pytest.approx(region().cost(X)[0] + 0.2)
     free = Space({name: Real(0.0, 2.0) for name in "abc"}).cost(weight=0.0)
     around = free.around(dict.fromkeys("abc", 0.75))
-    assert effort(around, X).tolist() == around.distance(X).tolist()
+    assert around.cost(X).tolist() == around.distance(X).tolist()
 
 
 # ── flat boxes ──

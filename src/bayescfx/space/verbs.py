@@ -306,7 +306,12 @@ VERBS: dict[str, Verb] = {
         ),
         Verb(
             "cost",
-            Options(weight=Number(), norm=Number(), per_feature=Numbers()),
+            Options(
+                per_change=Number(),
+                per_feature=Numbers(),
+                norm=Number(),
+                weight=Number(),
+            ),
             _cost,
             help="what changes cost",
         ),
