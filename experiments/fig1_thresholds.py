@@ -157,7 +157,7 @@ def ask(task: tuple[str, float]) -> float:
     if kind == "threshold":
         target: Any = cfx.at_least(start + size)
     else:
-        space = space.cost(weight=0)
+        space = space.cost(weight=0, per_change=0)
         target = cfx.increase(by=size)
     method = cfx.BayesCFX()
     answer = cfx.explain(

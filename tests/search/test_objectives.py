@@ -291,7 +291,7 @@ def test_other_levels_of_a_grid_are_never_too_close() -> None:
     assert found.near(others).tolist() == [False, False, True]
 
 
-def test_one_more_change_costs_a_premium_unless_the_cost_is_off() -> None:
+def test_one_more_change_costs_its_price_whatever_the_weight() -> None:
     q = region().query
     one, two = q.copy(), q.copy()
     one[0] += 0.5
@@ -299,9 +299,12 @@ def test_one_more_change_costs_a_premium_unless_the_cost_is_off() -> None:
     X = np.stack([one, two])
     assert region().distance(X)[0] == pytest.approx(region().distance(X)[1])
     assert region().cost(X)[1] == pytest.approx(region().cost(X)[0] + 0.2)
-    free = Space({name: Real(0.0, 2.0) for name in "abc"}).cost(weight=0.0)
-    around = free.around(dict.fromkeys("abc", 0.75))
-    assert around.cost(X).tolist() == around.distance(X).tolist()
+    space = Space({name: Real(0.0, 2.0) for name in "abc"})
+    for per_change in (0.0, 0.2, 3.0):
+        priced = space.cost(weight=0.0, per_change=per_change)
+        around = priced.around(dict.fromkeys("abc", 0.75))
+        prices = per_change * np.array([1.0, 2.0])
+        assert around.cost(X) == pytest.approx(around.distance(X) + prices)
 
 
 # ── flat boxes ──

@@ -46,11 +46,12 @@ def test_a_space_prints_what_was_inferred_and_said() -> None:
         "together: age, bmi",
         "rule: near_data(quantile=0.95)",
         "at most 2 changes",
-        "cost: 0.1 × l2 distance (age × 5)",
+        "cost: l2 distance (age × 5) + 0.2 per change",
     ):
         assert part in text, part
     assert repr(space) == "Space(age, bmi, sex, smokes, grade, when)"
-    assert "cost: none" in str(space.cost(weight=0))
+    assert "+ 0.2 per change, not minimised" in str(space.cost(weight=0))
+    assert "(age × 5), weight 0.3" in str(space.cost(weight=0.3, per_change=0))
 
 
 def test_a_wide_space_prints_its_first_features() -> None:

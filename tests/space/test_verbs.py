@@ -96,7 +96,11 @@ def test_verbs_are_applied_in_their_order() -> None:
         ({"between": {"bmi": 3}}, "`between` for 'bmi' must be a pair", "between"),
         ({"between": {"job": 3}}, "'job' must be a list of levels; got 3", "between"),
         ({"move": {"job": "1:2"}}, "`move` needs an order, but 'job' is Categorical", "order"),
-        ({"cost": {"heft": 1}}, "space.cost must have only weight, norm, per_feature", "cost"),
+        (
+            {"cost": {"heft": 1}},
+            "space.cost must have only per_change, per_feature, norm, weight",
+            "cost",
+        ),
         ({"near_data": 3}, "space.near_data must be true or a table; got 3", "near_data"),
         ({"derive": {"bmi": "math:pi"}}, "`function` must be a function of rows", "function"),
     ],

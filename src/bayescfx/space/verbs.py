@@ -313,7 +313,9 @@ VERBS: dict[str, Verb] = {
                 weight=Number(),
             ),
             _cost,
-            help="what changes cost",
+            help="what is minimised: distance + per_change * changes",
+            option="--cost",
+            example="per_change=0.5",
         ),
     )
 }

@@ -67,6 +67,8 @@ export interface Site {
   methods: string[];
   predictions: Histogram;
   rules: string[];
+  /** The price of a changed feature, unless the visitor sets another. */
+  per_change: number;
   verbs: Verb[];
   features: Feature[];
 }
@@ -141,6 +143,7 @@ export interface Counterfactual {
   plausibility: number | null;
   n_changes: number;
   cost: number;
+  distance: number;
   proof: string | null;
   sentence: string;
   changes: Change[];
@@ -243,6 +246,8 @@ export interface Limits {
   together: string[][];
   maxChanges: number | null;
   nearData: boolean;
+  /** The cost, but for the factors of features, which the cards have. */
+  cost: Space;
   other: Space; // values of verbs without a control of their own
 }
 
