@@ -74,7 +74,7 @@ def full_space() -> tuple[pd.DataFrame, Space]:
         .require("age >= bmi", "old enough")
         .together("age", "bmi")
         .max_changes(3)
-        .cost(norm=2, per_feature={"age": 5})
+        .cost(norm=2, per_feature={"age": 5}, per_change=0.7)
     )
     return frame, space
 
@@ -88,7 +88,7 @@ def test_a_space_survives_json() -> None:
     X = sample(before, 50, np.random.default_rng(0))
     Y = np.concatenate([X, X + 0.5])
     np.testing.assert_array_equal(after.contains(Y), before.contains(Y))
-    np.testing.assert_array_equal(after.distance(X), before.distance(X))
+    np.testing.assert_array_equal(after.cost(X), before.cost(X))
     pd.testing.assert_frame_equal(pd.DataFrame(after.rows(X)), pd.DataFrame(before.rows(X)))
 
 

@@ -339,7 +339,7 @@ def test_exported_programs_have_the_constraints_of_operator_and_visitor(
 
 
 def test_constraints_of_operator_and_visitor_are_intersected(files: Path, tmp_path: Path) -> None:
-    cost = "cost = { weight = 2.0, per_feature = { age = 2 } }"
+    cost = "cost = { per_change = 2.0, per_feature = { age = 2 } }"
     (tmp_path / "operator.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
     queue = make_queue(files, "--settings", str(tmp_path / "operator.toml"))
     fields = {"near_data": True, "cost": {"per_feature": {"bmi": 3}}}
@@ -349,7 +349,7 @@ def test_constraints_of_operator_and_visitor_are_intersected(files: Path, tmp_pa
         reply, program = tomllib.loads(page.get(f"{url}/toml").text), page.get(f"{url}/py").text
     queue.close()
     assert reply["space"]["near_data"] == {"quantile": 0.8}
-    assert reply["space"]["cost"] == {"weight": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
+    assert reply["space"]["cost"] == {"per_change": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
     assert ".near_data(data, quantile=0.8)" in program
 
 
