@@ -224,7 +224,8 @@ class FailedHits(NamedTuple):
 class CostImprovement:
     """Expected cost improvement in the target set, ``log (c*(x) - cost(x)) + log P(f(x) in T)``.
 
-    Without a record to beat, the probability of a hit per cost, ``log P(f(x) in T) - log cost(x)``.
+    Without a record to beat, the probability of a hit per distance, ``log P(f(x) in T) - log d(x)``,
+    which prefers rows near the query to others that cost about the price of their changes.
     """
 
     surrogate: Surrogate
@@ -263,10 +264,10 @@ class CostImprovement:
 
     def _worth(self, X: Array) -> tuple[Indices, Array, Array, Array]:
         """Return the nearer codes, their coordinates, the log worth of a hit, and its slope."""
-        cost = self.region.cost(X)
-        saving = cost
-        if self.record is not None:
-            saving = (1.0 - self.margin) * self.record.beat(X) - cost
+        if self.record is None:
+            saving = self.region.distance(X)
+        else:
+            saving = (1.0 - self.margin) * self.record.beat(X) - self.region.cost(X)
         nearer = np.flatnonzero(saving > 0.0)
         X = X[nearer]
         worth = np.log(saving[nearer])
