@@ -224,7 +224,7 @@ class FailedHits(NamedTuple):
 class CostImprovement:
     """Expected cost improvement in the target set, ``log (c*(x) - cost(x)) + log P(f(x) in T)``.
 
-    Without a record to beat, the probability of a hit per distance, ``log P(f(x) in T) - log d(x)``,
+    Without a record to beat, the probability of a hit per distance d, ``log P(f(x) in T) - log d``,
     which prefers rows near the query to others that cost about the price of their changes.
     """
 
