@@ -75,6 +75,13 @@ def test_edited_row_is_scored_by_the_model(page: httpx.Client, files: Path) -> N
     reply = page.post("/api/predict", json=given).json()
     assert reply["reached"]
     assert reply["broken"] == ["the limits of 'age'", "'bmi' is fixed"]
+    changed = sum(other[name] != query[name] for name in query)
+    assert reply["n_changes"] == changed
+    assert reply["cost"] == pytest.approx(reply["distance"] + 0.2 * changed)
+    dear = {**given, "space": {"cost": {"per_change": 3}}}
+    reply = page.post("/api/predict", json=dear).json()
+    assert reply["cost"] == pytest.approx(reply["distance"] + 3 * changed)
+    assert page.get("/api/site").json()["per_change"] == 0.2
 
 
 def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
@@ -82,6 +89,7 @@ def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
     other = {**query, "visits": None}
     reply = page.post("/api/predict", json={"cells": other, "query": query}).json()
     assert [reply["output"]] == scored(files, {**other, "visits": np.nan})
+    assert (reply["n_changes"], reply["cost"]) == (1, None)
 
 
 @pytest.mark.parametrize(

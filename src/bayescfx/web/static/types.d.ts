@@ -91,6 +91,9 @@ export interface Prediction {
   broken: string[];
   miss: number | null;
   reached: boolean | null;
+  cost: number | null;
+  distance: number | null;
+  n_changes: number;
 }
 
 /** The meaning of a target's text, from `/api/target`. */
