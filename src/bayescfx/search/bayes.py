@@ -58,7 +58,7 @@ class Phase(Enum):
 class Candidates(Enum):
     """Where a step of the phase REACH looks for its row."""
 
-    NEAR = "near the query: the probability of a hit per distance"
+    NEAR = "near the query: the probability of a hit per cost and distance"
     GLOBAL = "in the whole region"
     DATA = "among the rows of the data"
     FEW = "among rows that differ from the best one in few features"
