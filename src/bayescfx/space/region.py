@@ -325,7 +325,8 @@ class Region:
         distance = self.distance(X)
         if self.price.per_change == 0.0:
             return distance
-        return np.asarray(distance + self.price.per_change * self.changes(X).sum(axis=1))
+        n_changes = self.changes(X) @ np.ones(X.shape[1])  # faster than a sum of booleans
+        return np.asarray(distance + self.price.per_change * n_changes)
 
     def units(self, X: Array) -> Array:
         """Return the weighted change per feature in units of its scale, shape (n, d)."""
