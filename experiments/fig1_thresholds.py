@@ -153,7 +153,7 @@ def ask(task: tuple[str, float]) -> float:
     """Return the counterfactual that the library finds."""
     kind, size = task
     start = float(f(QUERY))
-    space = cfx.Space({"x": cfx.Real(QUERY, HIGH)})
+    space = cfx.Space({"x": cfx.Real(QUERY, HIGH)}).cost(per_change=0)
     if kind == "threshold":
         target: Any = cfx.at_least(start + size)
     else:

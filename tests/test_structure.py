@@ -17,7 +17,7 @@ LIMITS = {  # functions, modules, frames
     "sweep": (266, 42, 18),  # (180, 35, 14)
     "bayes-cfx": (386, 58, 23),  # (250, 45, 17)
     "command line": (464, 76, 21),  # (320, -, -)
-    "page": (506, 77, 21),  # (400, -, -)
+    "page": (508, 77, 21),  # (400, -, -)
 }
 MOST_BRANCHES = 3.19  # per function (3.2)
 MOST_PACKED = 0.01  # share of assignments (0.03)

@@ -33,7 +33,7 @@ bmi = [18, 40]
 glucose = ["low", "middle"]
 
 [space.cost]
-weight = 0.2
+per_change = 3
 """
 
 
@@ -43,13 +43,18 @@ def test_a_settings_file_holds_options_and_space(shell: Shell) -> None:
     (nested / "s.toml").write_text(
         SETTINGS.replace('"m.txt"', '"../m.txt"').replace('"X.csv"', '"../X.csv"')
     )
-    ran = shell("explain", "--settings", "shared/s.toml", "--query", "3", "--json", "--quiet")
+    words = ("--settings", "shared/s.toml", "--query", "3", "--json", "--quiet")
+    ran = shell("explain", *words)
     assert ran.code in (0, 3)
     (found,) = ran.content["counterfactuals"]
     assert ran.content["seed"] == 1
     assert found["row"]["sex"] == "female"
     assert found["row"]["age"] >= 24
     assert "bmi" not in found["changes"] or found["row"]["bmi"] * 2 % 1 == 0
+    assert found["cost"] == pytest.approx(found["distance"] + 3 * found["n_changes"])
+    cheaper = shell("explain", *words, "--cost", "per_change=0")
+    (found,) = cheaper.content["counterfactuals"]
+    assert found["cost"] == found["distance"]
 
 
 def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None:
@@ -85,7 +90,7 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("[space.between]\nsex = ['mal']", "'sex' has no level 'mal'. Did you mean 'male'? Lev"),
         (
             "[space.cost]\nweigt = 1",
-            "'space.cost' in 'bad.toml' must have only weight, norm, per_feat",
+            "'space.cost' in 'bad.toml' must have only per_change, per_feature",
         ),
         (
             "[space.near_data]\nq = 1",

@@ -202,7 +202,11 @@ def verbs() -> Iterator[Call]:
     yield Call("Space.require", made.require, {"rule": "a <= b", "label": "order"})
     yield Call("Space.max_changes", made.max_changes, {"k": 2})
     yield Call("Space.derive", made.derive, {"name": "a", "function": lambda rows: rows["b"]})
-    yield Call("Space.cost", made.cost, {"weight": 1.0, "norm": 1.0, "per_feature": {"a": 2.0}})
+    yield Call(
+        "Space.cost",
+        made.cost,
+        {"per_change": 0.5, "per_feature": {"a": 2.0}, "norm": 1.0, "weight": 1.0},
+    )
     yield Call("Space.group", made.group, {"name": "pq", "columns": ["p", "q"]})
     yield Call("Space.steps", made.steps, {"steps": {"a": 0.5}})
     yield Call("Space.near_data", made.near_data, {"X": TABLE, "quantile": 0.9})

@@ -104,6 +104,7 @@ def plain_answer(**changes: Any) -> Explanation:
         changes={"bmi": (32.1, 27.4), "bp": (101, 93)},
         cost=1.25,
         valid=True,
+        distance=0.85,
     )
     answer = Explanation(
         query=row_of(table, 0),

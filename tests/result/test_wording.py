@@ -27,7 +27,7 @@ def test_the_text_has_target_changes_and_verdict() -> None:
         "  prediction   214 → 171",
         "",
         "Target reached. The search stopped because no lower cost is expected.",
-        "Cost 1.25.  Scored 2 rows (bayes-cfx).",
+        "Cost 1.25 (distance 0.85, 2 changes).  Scored 2 rows (bayes-cfx).",
     ]
 
 
@@ -35,8 +35,8 @@ def test_plausibility_is_a_percentile_of_the_training_rows() -> None:
     best = replace(plain_answer().best, plausibility=0.152)
     last = repr(plain_answer(counterfactuals=(best,))).splitlines()[-1]
     assert last == (
-        "Plausibility: 15th percentile of the training rows.  Cost 1.25.  "
-        "Scored 2 rows (bayes-cfx)."
+        "Plausibility: 15th percentile of the training rows.  "
+        "Cost 1.25 (distance 0.85, 2 changes).  Scored 2 rows (bayes-cfx)."
     )
 
 

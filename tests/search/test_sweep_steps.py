@@ -19,7 +19,6 @@ from bayescfx.search.sweep import (
     _shorten_answers,
     _shorter_answers,
 )
-from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
 from tests.search.questions import UNIT, asked
 from tests.search.steps import run_step
@@ -151,7 +150,7 @@ def test_each_answer_is_shortened_once() -> None:
     state = swept(lambda r: r["a"] + r["b"], at_least(0.9), [[0.9, 0.5, 0.0]])
     rows = _shorter_answers(state)
     assert len(rows)
-    assert (np.diff(effort(state.region, rows)) >= 0.0).all()
+    assert (np.diff(state.region.cost(rows)) >= 0.0).all()
     assert not len(_shorter_answers(state))
 
 

@@ -75,6 +75,13 @@ def test_edited_row_is_scored_by_the_model(page: httpx.Client, files: Path) -> N
     reply = page.post("/api/predict", json=given).json()
     assert reply["reached"]
     assert reply["broken"] == ["the limits of 'age'", "'bmi' is fixed"]
+    changed = sum(other[name] != query[name] for name in query)
+    assert reply["n_changes"] == changed
+    assert reply["cost"] == pytest.approx(reply["distance"] + 0.2 * changed)
+    dear = {**given, "space": {"cost": {"per_change": 3}}}
+    reply = page.post("/api/predict", json=dear).json()
+    assert reply["cost"] == pytest.approx(reply["distance"] + 3 * changed)
+    assert page.get("/api/site").json()["per_change"] == 0.2
 
 
 def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
@@ -82,6 +89,7 @@ def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
     other = {**query, "visits": None}
     reply = page.post("/api/predict", json={"cells": other, "query": query}).json()
     assert [reply["output"]] == scored(files, {**other, "visits": np.nan})
+    assert (reply["n_changes"], reply["cost"]) == (1, None)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +352,7 @@ def test_exported_programs_have_the_constraints_of_operator_and_visitor(
 
 
 def test_constraints_of_operator_and_visitor_are_intersected(files: Path, tmp_path: Path) -> None:
-    cost = "cost = { weight = 2.0, per_feature = { age = 2 } }"
+    cost = "cost = { per_change = 2.0, per_feature = { age = 2 } }"
     (tmp_path / "operator.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
     queue = make_queue(files, "--settings", str(tmp_path / "operator.toml"))
     fields = {"near_data": True, "cost": {"per_feature": {"bmi": 3}}}
@@ -354,7 +362,7 @@ def test_constraints_of_operator_and_visitor_are_intersected(files: Path, tmp_pa
         reply, program = tomllib.loads(page.get(f"{url}/toml").text), page.get(f"{url}/py").text
     queue.close()
     assert reply["space"]["near_data"] == {"quantile": 0.8}
-    assert reply["space"]["cost"] == {"weight": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
+    assert reply["space"]["cost"] == {"per_change": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
     assert ".near_data(data, quantile=0.8)" in program
 
 

@@ -51,7 +51,8 @@ def answer_json(answer: Explanation) -> dict[str, Any]:
     """Return the answer in JSON's own types, simple to read; `to_json` has everything."""
     counterfactuals = [
         {
-            **json_fields(each, "output", "valid", "potential", "cost", "proof"),
+            **json_fields(each, "output", "valid", "potential"),
+            **json_fields(each, "cost", "distance", "n_changes", "proof"),
             **_changes_json(each, answer.layout.names),
             "valid_ranges": _ranges_json(each),
         }
@@ -86,6 +87,7 @@ def _menu_json(menu: Menu) -> list[dict[str, Any]]:
 def what_if_json(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return a row changed by hand in JSON's own types."""
     fields = json_fields(found, "query_output", "output", "miss", "reached", "broken")
+    fields |= json_fields(found, "cost", "distance", "n_changes")
     return {**fields, **_changes_json(found, names)}
 
 

@@ -194,9 +194,9 @@ def explain_stream(
     DataFrame
         A line for each query, or for each of its `n` answers, with the query's index. Columns and
         dtypes depend on the space alone: ``status``, ``query_output``, the new row, then
-        ``output``, ``valid``, ``potential``, ``cost``, ``n_changes``, ``plausibility``,
-        ``changes`` in words, ``n_evaluations``, ``stopped`` and ``error``. A query that can't be
-        asked has the status ``"error"`` and does not end the stream.
+        ``output``, ``valid``, ``potential``, ``cost``, ``distance``, ``n_changes``,
+        ``plausibility``, ``changes`` in words, ``n_evaluations``, ``stopped`` and ``error``. A
+        query that can't be asked has the status ``"error"`` and does not end the stream.
 
     Examples
     --------

@@ -156,6 +156,8 @@ def _facts(answer: Explanation) -> str:
         "outputs seen": outputs_seen,
         "accepted outputs": wording.intervals(answer.accepted),
         "cost": wording.number(best.cost),
+        "distance": wording.number(best.distance),
+        "changes": str(best.n_changes),
         "method": answer.method,
         "seed": "none" if answer.seed is None else str(answer.seed),
         "the search stopped because": REASONS.get(answer.stopped, answer.stopped),

@@ -120,8 +120,9 @@ def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
 def _figures(found: Sequence[Counterfactual]) -> list[list[str]]:
     """Return the costs of several counterfactuals and, if any is proven, what is proven."""
     costs = ["cost", "", *(number(c.cost, 3) for c in found)]
+    distances = ["distance", "", *(number(c.distance, 3) for c in found)]
     proofs = ["proven", "", *(c.proof or "no" for c in found)]
-    return [costs, proofs] if found[0].proof else [costs]
+    return [costs, distances, proofs] if found[0].proof else [costs, distances]
 
 
 def changed_cells(answer: Explanation) -> list[list[str]]:
@@ -172,9 +173,15 @@ def facts(answer: Explanation) -> str:
             parts.append(f"Plausibility: {rank} of the training rows.")
         bounds = [] if answer.bound is None else [answer.bound]
         cost = number_apart(best.cost, bounds, 3, rounding=SAME_COST)
-        parts.append(f"Cost {cost}.")
+        parts.append(cost_text(cost, best.distance, best.n_changes))
     parts.append(f"Scored {count(answer.n_evaluations, 'row')} ({answer.method}).")
     return "  ".join(parts)
+
+
+def cost_text(cost: str, distance: float, n_changes: int) -> str:
+    """Return the cost and its parts: ``Cost 2.66 (distance 2.26, 2 changes).``."""
+    changes = count(n_changes, "change")
+    return f"Cost {cost} (distance {number(distance, 3)}, {changes})."
 
 
 def sentence(answer: Explanation) -> str:

@@ -195,6 +195,7 @@ _SUMMARY: dict[str, Callable[[Explanation], Any]] = {
     "wanted": answer_text.wanted,
     "potential": lambda answer: answer.best.potential,
     "cost": lambda answer: answer.best.cost,
+    "distance": lambda answer: answer.best.distance,
     "n_changes": lambda answer: answer.best.n_changes,
     "changes": answer_text.best_moves,
     "n_evaluations": lambda answer: answer.n_evaluations,

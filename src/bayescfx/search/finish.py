@@ -15,7 +15,6 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.search.question import Question, best_first
-from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle, shorten, take_back
 from bayescfx.space.region import Region
 
@@ -110,7 +109,7 @@ def _nearer(
 
 def _worth(question: Question, X: Array, worth: Worth | None) -> Array:
     """Return how promising rows ``(k, d)`` are."""
-    return -effort(question.region, X) if worth is None else worth(X)
+    return -question.region.cost(X) if worth is None else worth(X)
 
 
 def _new(question: Question, X: Array) -> Array:
@@ -126,10 +125,10 @@ def halve(question: Question, X: Array) -> Array:
     scored = question.X
     is_miss = ~question.accepted(question.y)
     found = [X[:0]]
-    for x, cost in zip(X, effort(region, X), strict=True):
+    for x, cost in zip(X, region.cost(X), strict=True):
         rows = np.vstack([X[:0], *shorter_rows(region, scored, is_miss, x, TUNING.halves)])
         rows = region.snap(rows)
-        found.append(rows[effort(region, rows) < TUNING.worthwhile * cost])
+        found.append(rows[region.cost(rows) < TUNING.worthwhile * cost])
     rows = np.vstack(found)
     return np.asarray(rows[region.contains(rows)])
 
@@ -196,7 +195,7 @@ def distinct(question: Question, n: int) -> Indices:
     some, is_reached = _candidates(question)
     region = question.region
     X = question.X[some]
-    changed = clear_changes(region, X)
+    changed = region.clear_changes(X)
     sets: set[bytes] = set()  # of features that the chosen rows change
     is_open = np.ones(len(X), dtype=np.bool_)  # rows that may still be chosen
     chosen: list[int] = []

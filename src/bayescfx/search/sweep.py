@@ -25,7 +25,6 @@ from bayescfx.search.objectives import Record
 from bayescfx.search.pairs import Pairs
 from bayescfx.search.question import Question, Rounds, Stopped, best_first, misses
 from bayescfx.search.start import fresh_rows
-from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import (
     Moves,
     cumulative_moves,
@@ -242,7 +241,7 @@ class SweepState:
     @property
     def is_satisfied(self) -> bool:
         """Whether there are enough answers and nearer ones are worth nothing."""
-        return self.region.cost.weight == 0.0 and self.standing[0] >= self.question.n
+        return self.region.price.weight == 0.0 and self.standing[0] >= self.question.n
 
     @property
     def left(self) -> int:
@@ -414,7 +413,7 @@ def _shorter_answers(state: SweepState) -> Array:
             rows += shorter_rows(region, state.X, is_miss, x, TUNING.fractions)
     X = region.snap(np.vstack(rows))
     X = X[region.changes(X).any(axis=1)]
-    return np.asarray(X[np.argsort(effort(region, X), kind="stable")])
+    return np.asarray(X[np.argsort(region.cost(X), kind="stable")])
 
 
 def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
@@ -439,7 +438,7 @@ def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
             most -= int(n_to_settle(region, answers).sum())
         y = yield from state.ask(rows, most)
         hits = rows[question.accepted(y)]
-        hits = hits[np.argsort(effort(region, hits), kind="stable")]
+        hits = hits[np.argsort(region.cost(hits), kind="stable")]
         combined = np.vstack([cumulative_moves(region, x, hits) for x in answers])
     if question.n > 1 and state.record is not None:
         yield from finish(question, state.left, batch=state.batch)

@@ -45,8 +45,9 @@ COUNTERFACTUAL_FIELDS = (
     "valid",
     "potential",
     "plausibility",
-    "n_changes",
     "cost",
+    "distance",
+    "n_changes",
     "proof",
 )
 
@@ -90,6 +91,7 @@ def site_payload(site: Site) -> Payload:
         "methods": ["auto", *(name for name in METHOD_NAMES if name != "auto")],
         "predictions": {"edges": edges.tolist(), "counts": counts.tolist()},
         "rules": [rule.words.line for rule in site.space.rules if rule.words.line],
+        "per_change": site.space.price.per_change,
         "verbs": _verbs_payload(),
         "features": _features_payload(site),
     }

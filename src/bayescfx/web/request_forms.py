@@ -127,9 +127,10 @@ def verb_type(verb: Verb) -> Any:
         return value
 
     def read(given: Any, validate: Callable[[Any], Any]) -> Any:
-        if isinstance(given, str):
-            return parameter.from_texts(verb.name, given.splitlines())
-        return validate(given)
+        if not isinstance(given, str):
+            return validate(given)
+        found = parameter.from_texts(verb.name, given.splitlines())
+        return validate(found) if parameter.kind == "options" else found
 
     return Annotated[value | Text, WrapValidator(read)]
 

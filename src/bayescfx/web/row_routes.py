@@ -103,7 +103,7 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
 
     @router.post("/api/predict")
     def predict(form: PredictForm) -> Payload:
-        """Score a row; return the constraints it breaks and its distance from the target."""
+        """Score a row; return its cost, the constraints it breaks and how far the target is."""
         return _predict(site, form)
 
     @router.post("/api/target")
@@ -144,7 +144,7 @@ def _predict(site: Site, form: PredictForm) -> Payload:
     space = site.constrain({} if form.space is None else form.space.given())
     target: Any = None if form.target is None else parse_target(form.target)
     found = cfx.what_if(site.model, query, row, space, target, tolerance=form.tolerance)
-    shown = json_fields(found, "output", "miss", "reached")
+    shown = json_fields(found, "output", "miss", "reached", "cost", "distance", "n_changes")
     return {**shown, "broken": list(found.broken)}
 
 

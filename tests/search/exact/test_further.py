@@ -15,7 +15,6 @@ import bayescfx as cfx
 from bayescfx.arrays import Array
 from bayescfx.potentials import contains
 from bayescfx.search.finish import different
-from bayescfx.space.effort import effort
 from tests.search.exact.certificate_problems import fit_model, small_data, small_space
 
 N_ANSWERS = 4
@@ -44,7 +43,7 @@ def test_each_answer_is_the_cheapest_of_its_features_by_brute_force(seed: int) -
     if kind == 2:
         data["g"] = data.g.astype("category")
     model = fit_model(kind, data, y)
-    space = small_space(data, rng).cost(weight=0.1).max_changes(4)
+    space = small_space(data, rng).max_changes(4)
     query = data.iloc[[int(rng.integers(len(data)))]]
     change = float(np.std(y)) * rng.choice([0.25, 0.5]) * rng.choice([-1, 1])
     goal = float(model.predict(query)[0]) + change
@@ -58,7 +57,7 @@ def test_each_answer_is_the_cheapest_of_its_features_by_brute_force(seed: int) -
     rows = region.enumerate(10**6)
     assert rows is not None
     hits = contains(answer.accepted, np.asarray(model.predict(region.rows(rows))))
-    costs = np.where(hits, effort(region, rows), np.inf)
+    costs = np.where(hits, region.cost(rows), np.inf)
     if answer.stopped == "already met" or answer.proof != "optimal":
         assert not np.isfinite(costs).any() or answer.stopped == "already met"
         return

@@ -25,7 +25,6 @@ from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Prover, ScoredCodes, raw_intervals
 from bayescfx.search.finish import different
 from bayescfx.search.question import Question
-from bayescfx.space.effort import effort
 
 #: Sets of features that are searched for each answer that is wanted; set by judgement, 2026-11-18.
 SETS_PER_ANSWER = 4
@@ -91,7 +90,7 @@ def find_further(question: Question, prover: Prover, work: Work) -> Generator[Ar
 
 def _scored(question: Question, row: Array, output: float) -> ScoredCodes:
     """Return a row that the model has scored."""
-    return ScoredCodes(row, float(output), float(effort(question.region, row[None])[0]))
+    return ScoredCodes(row, float(output), float(question.region.cost(row[None])[0]))
 
 
 def _whole_problem(question: Question, prover: Prover) -> BoxProblem:
@@ -136,5 +135,5 @@ def _known_best(question: Question, changed: Mask) -> list[ScoredCodes]:
     is_left = np.asarray(changed[None] & ~own[:, None])  # (n, m, d): features left unchanged
     is_other = np.asarray(is_left.any(axis=2)).all(axis=1)
     hits = hits[is_other & own.any(axis=1)]
-    order = np.argsort(effort(question.region, question.X[hits]), kind="stable")
+    order = np.argsort(question.region.cost(question.X[hits]), kind="stable")
     return [_scored(question, question.X[i], question.y[i]) for i in hits[order[:1]]]

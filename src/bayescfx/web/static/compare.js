@@ -254,6 +254,7 @@ function compareTable(items, features) {
       ),
       line("result", (found) => badge(found.valid ? "reached" : "best_guess")),
       line("cost", (found) => num(found.cost, { digits: 3 })),
+      line("distance", (found) => num(found.distance, { digits: 3 })),
       line("changes", (found) => count(found.n_changes, "feature")),
       line("plausibility", (found) =>
         found.plausibility === null ? "–" : percentile(found.plausibility),

@@ -133,12 +133,13 @@ function sentence({ n_changes: nChanges, sentence: text }) {
 }
 
 /** @param {Counterfactual} found */
-function cardFacts({ cost, n_changes: nChanges, plausibility }) {
+function cardFacts({ cost, distance, n_changes: nChanges, plausibility }) {
   const rank = plausibility === null ? "not known" : percentile(plausibility);
   return h(
     "dl",
     { class: "facts" },
     fact("cost", num(cost, { digits: 3 })),
+    fact("distance", num(distance, { digits: 3 })),
     fact("changes", count(nChanges, "feature")),
     fact("plausibility", plausibility === null ? rank : `${rank} of the training rows`),
   );
