@@ -25,13 +25,13 @@ from bayescfx.search.objectives import Record
 from bayescfx.search.pairs import Pairs
 from bayescfx.search.question import Question, Rounds, Stopped, best_first, misses
 from bayescfx.search.start import fresh_rows
+from bayescfx.search.trim import trim, trim_answers
 from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import (
     Moves,
     cumulative_moves,
     finer_moves,
     line_values,
-    n_to_settle,
     single_moves,
 )
 from bayescfx.space.sampling import nothing_found
@@ -53,6 +53,8 @@ class SweepTuning:
     # One row in so many is kept to finish answers; half +0.4 / -0.8, double +0.3 / +0.1 ...
     kept_of_hits: int = 10
     kept_of_misses: int = 4  # ... or, while nothing hits, for another search; half 0 / 0
+    # Share of the budget that take-back may need for answers with many changes.
+    kept_for_take_back: float = 0.25
 
     # Single moves.
     # Values per feature around rows other than the query; half +1.7 / -7, double +0.8 / +10.
@@ -67,6 +69,10 @@ class SweepTuning:
     least_bases: int = 2  # half +0.1 / -8 (+1.3 on tables kept apart), double +0.8 / +9
     # One pair in so many of `batch` around other rows; half 0 / +3.7, double +0.2 / -4.7.
     later_pairs: int = 3
+    # Share of the spare rows for rounds around rows with few changes, while answers have more.
+    sparse_share: float = 0.5
+    # So many rows with which a climb has hit are searched for changes that they do not need.
+    trimmed_starts: int = 8
     # Pairs are enough around answers with at most so many changes; half 0 / +0.1, double 0 / -0.1.
     few_changes: int = 2
     better: float = 0.02  # share by which answers must improve; half +0.1 / +4, double +0.1 / -5
@@ -193,9 +199,17 @@ class SweepState:
         Keys of the rows whose surroundings were searched.
     shortened : set of bytes
         Keys of the answers whose changes were shortened.
+    trimmed : set of bytes
+        Keys of rows that hit and of which no change can be taken back alone.
     """
 
-    def __init__(self, question: Question, values: int, batch: int, reserve: int = 0) -> None:
+    def __init__(
+        self,
+        question: Question,
+        values: int,
+        batch: int,
+        reserve: int = 0,
+    ) -> None:
         self.question = question
         self.reserve = reserve
         self.region = question.region
@@ -212,6 +226,7 @@ class SweepState:
         self.is_cut = False
         self.centres: set[bytes] = set()
         self.shortened: set[bytes] = set()
+        self.trimmed: set[bytes] = set()
         self.X = question.X
         self.y = question.y
         if len(self.y) > TUNING.known_rows:
@@ -252,9 +267,28 @@ class SweepState:
     @property
     def spare(self) -> int:
         """Rows that may be spent before answers are finished, or another search takes over."""
-        question = self.question
-        kept = TUNING.kept_of_misses if self.record is None else TUNING.kept_of_hits
-        return self.left - question.budget // kept
+        budget = self.question.budget
+        if self.record is None:
+            return self.left - budget // TUNING.kept_of_misses
+        return self.left - max(budget // TUNING.kept_of_hits, self.for_take_back())
+
+    def for_take_back(self) -> int:
+        """Return the rows kept to take back what the answers do not need."""
+        assert self.record is not None  # else there are no answers
+        n_changes = self.region.changes(self.record.answers).sum(axis=1)
+        rows = int((n_changes * (n_changes + 1)).sum())
+        return min(rows, int(TUNING.kept_for_take_back * self.question.budget))
+
+    def has_wide_answers(self, n_changes: int) -> bool:
+        """Return whether answers are missing or the best has more than so many changes."""
+        if self.record is None:
+            return True
+        best = self.record.answers[:1]
+        return bool(self.region.changes(best).sum() > n_changes)
+
+    def output_of(self, x: Array) -> float:
+        """Return the output of a scored row ``(d,)``."""
+        return float(self.y[(x == self.X).all(axis=1).argmax()])
 
     def is_better_than(self, before: tuple[int, float]) -> bool:
         """Return whether the standing is clearly better than an earlier one."""
@@ -262,10 +296,10 @@ class SweepState:
         return n_answers > before[0] or merit > before[1] + TUNING.better * abs(before[1])
 
     def ask(self, X: Array, most: int) -> Generator[Array, Array, Array]:
-        """Evaluate the first `most` allowed rows of ``(k, d)``; the others' outputs are nan."""
+        """Return the outputs ``(k,)`` of allowed rows, at most so many new ones; else nan."""
         X = self.region.complete(X)
         allowed = self.region.contains(X)
-        affordable = np.cumsum(allowed) <= most
+        affordable = np.cumsum(allowed & ~self.question.known.holds(X)) <= most
         self.is_cut |= bool((allowed & ~affordable).any())
         allowed &= affordable
         y = np.full(len(X), np.nan)
@@ -280,30 +314,88 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
     """Search around the query and the best rows while that helps, then finish the answers."""
     if state.spare > 0:
         yield from _search_around_query(state)
+        yield from _trim_wide_answers(state)
+        yield from _search_sparsely(state)
     is_first = True
     while state.spare > 0 and not state.is_satisfied:
         before = state.standing
         # In the first round only targets that are far away are climbed to.
         if state.record is None and not (is_first and remaining_way(state) <= TUNING.far):
             yield from climb(state)
+            yield from _trim_starts(state)
         # Where the model has no steps, climbs lead on better, as long as there are starts.
         if state.record is not None or state.has_steps or not state.starts:
             yield from _search_around(state, _next_bases(state))
+        yield from _trim_wide_answers(state)
         is_stuck = state.record is not None or not (is_first or state.starts)
         is_first = False
         if is_stuck and not state.is_better_than(before):
             break
+    yield from trim_answers(state, state.left)
     yield from _shorten_answers(state)
+    yield from trim_answers(state, state.left)
 
 
-def _next_bases(state: SweepState) -> Indices:
+def _trim_wide_answers(state: SweepState) -> Generator[Array, Array, None]:
+    """Take back what answers with many changes do not need, before rows around them are tried."""
+    if state.record is not None:
+        yield from trim_answers(state, state.left, TUNING.few_changes + 1)
+
+
+def _trim_starts(state: SweepState) -> Generator[Array, Array, None]:
+    """Take back what the nearest rows that hit do not need; they lead to different answers."""
+    is_hit = state.question.accepted(state.y)
+    hits = state.X[is_hit]
+    hits = hits[state.region.changes(hits).sum(axis=1) > TUNING.few_changes]
+    order = np.argsort(effort(state.region, hits), kind="stable")
+    for x in hits[order[: TUNING.trimmed_starts]]:
+        if state.spare <= 0:
+            return
+        yield from trim(state, x, state.spare)
+
+
+def _search_sparsely(state: SweepState) -> Generator[Array, Array, None]:
+    """Search around rows with few changes that miss, two more from round to round.
+
+    While answers have more changes, and a share of the spare rows is expected to be enough to reach
+    the target: if each round leads as much nearer as the one before.
+    """
+    n_changes = TUNING.few_changes
+    rows_of_a_round = state.n_singles + state.batch // TUNING.later_pairs
+    rows = TUNING.sparse_share * state.spare
+    before = float(misses(state.question.acceptance, np.array([state.question.output]))[0])
+    while state.spare > 0 and state.has_wide_answers(n_changes):
+        miss = _sparse_miss(state, n_changes)
+        if miss * rows_of_a_round > (before - miss) * rows:
+            return
+        spent = state.question.spent
+        yield from _search_around(state, _next_bases(state, n_changes))
+        yield from _trim_wide_answers(state)
+        rows -= max(state.question.spent - spent, 1)
+        before = miss
+        n_changes += TUNING.few_changes
+
+
+def _sparse_miss(state: SweepState, n_changes: int) -> float:
+    """Return the smallest miss of rows with at most `n_changes` changes."""
+    is_sparse = state.region.changes(state.X).sum(axis=1) <= n_changes
+    return float(misses(state.question.acceptance, state.y[is_sparse]).min(initial=np.inf))
+
+
+def _next_bases(state: SweepState, n_changes: int | None = None) -> Indices:
     """Return the best rows with different changes whose surroundings were not searched yet.
 
-    As positions in `state.X`; only rows that hit, once there are any.
+    As positions in `state.X`; only rows that hit, once there are any. Or rows that miss and have
+    at most `n_changes` changes.
     """
     some = np.arange(len(state.y))
-    if state.record is not None:
-        some = np.flatnonzero(state.question.accepted(state.y))
+    is_hit = state.question.accepted(state.y)
+    if n_changes is not None:
+        is_sparse = state.region.changes(state.X).sum(axis=1) <= n_changes
+        is_cheap = effort(state.region, state.X) < state.cost_limit
+        some = np.flatnonzero(~is_hit & is_sparse & is_cheap)
+    elif state.record is not None:
+        some = np.flatnonzero(is_hit)
     order = some[best_first(state.question, state.X[some], state.y[some])]
     changed = state.region.changes(state.X[order])
     first = firsts(changed)
@@ -434,9 +526,7 @@ def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
         if not len(shorter):
             break
         rows = np.vstack([combined, shorter])
-        most = state.left
-        if question.n > 1:
-            most -= int(n_to_settle(region, answers).sum())
+        most = state.left - state.for_take_back()
         y = yield from state.ask(rows, most)
         hits = rows[question.accepted(y)]
         hits = hits[np.argsort(effort(region, hits), kind="stable")]
