@@ -24,6 +24,7 @@ from bayescfx.search.finish import finish, shorter_rows
 from bayescfx.search.objectives import Record
 from bayescfx.search.pairs import Pairs
 from bayescfx.search.question import Question, Rounds, Stopped, best_first, misses
+from bayescfx.search.single_values import try_single_values
 from bayescfx.search.start import fresh_rows
 from bayescfx.search.trim import trim, trim_answers
 from bayescfx.space.effort import effort
@@ -331,6 +332,8 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
         is_first = False
         if is_stuck and not state.is_better_than(before):
             break
+    if not state.is_satisfied:
+        yield from try_single_values(state)
     yield from trim_answers(state, state.left)
     yield from _shorten_answers(state)
     yield from trim_answers(state, state.left)
