@@ -42,6 +42,7 @@ def explain(
     method: str | Search = "auto",
     budget: int | None = None,
     n: int = 1,
+    diverse: bool = False,
     tolerance: float = 0.05,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
@@ -73,6 +74,8 @@ def explain(
         The most single rows sent to the model, the query's included.
     n : int, default 1
         The number of different counterfactuals wanted.
+    diverse : bool, default False
+        Whether these are as different as possible; by default they are the nearest.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
     timeout : float, optional
@@ -90,7 +93,7 @@ def explain(
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(prove=prove, menu=menu)
+    options |= CallOptions(prove=prove, menu=menu, diverse=diverse)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain(query, target)
 
@@ -104,6 +107,7 @@ def explain_many(
     method: str | Search = "auto",
     budget: int | None = None,
     n: int = 1,
+    diverse: bool = False,
     tolerance: float = 0.05,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
@@ -133,8 +137,8 @@ def explain_many(
         The features and what may change.
     target : target, or sequence of targets
         One for all, or one per query.
-    method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run : \
-optional
+    method, budget, n, diverse, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, \
+run : optional
         As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
     n_jobs : int, optional
         The number of workers that answer blocks at the same time; -1 is one per core.
@@ -152,7 +156,7 @@ optional
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu)
+    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu, diverse=diverse)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 

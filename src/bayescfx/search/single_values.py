@@ -54,7 +54,9 @@ def _untried(state: SweepState) -> Array:
 def _listed(region: Region) -> list[int]:
     """Return the positions of the integers and levels that move alone."""
     alone = [block[0] for block in region.moving if len(block) == 1]
-    return [j for j in alone if region.choices[j] is not None and not region.axes[j].feature.floating]
+    return [
+        j for j in alone if region.choices[j] is not None and not region.axes[j].feature.floating
+    ]
 
 
 def _with_values(region: Region, x: Array, j: int) -> Array:

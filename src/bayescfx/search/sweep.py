@@ -19,6 +19,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
+from bayescfx.search.alternatives import Part, search_alternatives, whole_region
 from bayescfx.search.climb import climb, remaining_way
 from bayescfx.search.finish import finish, shorter_rows
 from bayescfx.search.objectives import Record
@@ -57,6 +58,11 @@ class SweepTuning:
     # Share of the budget that take-back may need for answers with many changes.
     kept_for_take_back: float = 0.25
 
+    # Share of the budget kept for further answers, if several are wanted; see `alternatives`. And
+    # rows kept for each to take back what it does not need.
+    for_alternatives: float = 0.4
+    kept_per_answer: int = 20
+
     # Single moves.
     # Values per feature around rows other than the query; half +1.7 / -7, double +0.8 / +10.
     few_values: int = 8
@@ -72,6 +78,9 @@ class SweepTuning:
     later_pairs: int = 3
     # Share of the spare rows for rounds around rows with few changes, while answers have more.
     sparse_share: float = 0.5
+    # Rows that miss are searched around if they cost less than this share of the answers, where no
+    # proof follows; 0.8 and 0.95 change the cost by less than 0.1 %, none +0.7 / -15.
+    near_miss: float = 0.9
     # So many rows with which a climb has hit are searched for changes that they do not need.
     trimmed_starts: int = 8
     # Pairs are enough around answers with at most so many changes; half 0 / +0.1, double 0 / -0.1.
@@ -146,7 +155,8 @@ class Sweep:
                 raise InfeasibleError(nothing_found(question.region, question.rng))
             yield everything
             return "exhausted"
-        state = SweepState(question, self.values, self.batch, reserve)
+        rows = int(TUNING.for_alternatives * question.budget) if question.n > 1 else 0
+        state = SweepState(question, self.values, self.batch, reserve + rows)
         # A sweep scores a thousand rows around its own query. Those of other queries lie around
         # theirs: to look at them takes longer than the sweep, and they are rarely nearer.
         question.inside.is_own_only = True
@@ -156,7 +166,32 @@ class Sweep:
             return None
         if state.is_satisfied:
             return "converged"
-        return "budget" if state.is_cut else "nothing nearer expected"
+        is_cut = state.is_cut
+        if question.n > 1:
+            is_cut |= yield from self._search_alternatives(question, reserve)
+        return "budget" if is_cut else "nothing nearer expected"
+
+    def _search_alternatives(
+        self, question: Question, reserve: int
+    ) -> Generator[Array, Array, bool]:
+        """Sweep for further answers; return whether some rows could not be afforded."""
+        is_cut = False
+
+        def sweep(part: Part, rows: int) -> Generator[Array, Array, Array | None]:
+            nonlocal is_cut
+            everything = part.region.enumerate(min(TUNING.listed, rows))
+            state = SweepState(question, self.values, self.batch, question.left - rows, part)
+            if everything is not None:
+                yield from state.ask(everything, rows)
+            else:
+                yield from _sweep(state)
+                is_cut |= state.is_cut
+            return None if state.record is None else state.record.answers[0]
+
+        kept = question.n * TUNING.kept_per_answer
+        yield from search_alternatives(question, question.left - reserve - kept, sweep)
+        yield from finish(question, question.left - reserve, batch=self.batch)
+        return is_cut
 
 
 class SweepState:
@@ -172,6 +207,8 @@ class SweepState:
         How many pairs go into one model call, with the usual budget.
     reserve : int
         Rows of the budget that are left for another search.
+    part : Part, optional
+        The part of the region that is swept, for one answer; by default all of it.
 
     Attributes
     ----------
@@ -210,10 +247,13 @@ class SweepState:
         values: int,
         batch: int,
         reserve: int = 0,
+        part: Part | None = None,
     ) -> None:
         self.question = question
         self.reserve = reserve
-        self.region = question.region
+        self.part = part or whole_region(question)
+        self.region = self.part.region
+        self.n = 1 if part else question.n
         growth = min(max(1.0, question.budget / TUNING.usual_budget), TUNING.most_growth)
         root = np.sqrt(growth)
         self.batch = round(batch * growth)
@@ -230,12 +270,16 @@ class SweepState:
         self.trimmed: set[bytes] = set()
         self.X = question.X
         self.y = question.y
+        if part is not None:
+            is_inside = part.contains(self.X)
+            self.X = self.X[is_inside]
+            self.y = self.y[is_inside]
         if len(self.y) > TUNING.known_rows:
             best = best_first(question, self.X, self.y)[: TUNING.known_rows]
             self.X = self.X[best]
             self.y = self.y[best]
         query = self.region.query[None]
-        is_new = not_among(query, self.X) & self.region.contains(query)
+        is_new = not_among(query, self.X) & self.part.contains(query)
         self._add(query[is_new], np.array([question.output])[is_new])
 
     def _add(self, X: Array, y: Array) -> None:
@@ -249,16 +293,16 @@ class SweepState:
             miss = misses(self.question.acceptance, self.y).min(initial=1e300)
             self.standing = (0, -float(miss))
             return
-        self.record = Record(self.region, hits, self.question.n)
+        self.record = Record(self.region, hits, self.n)
         costs = self.record.cost[self.record.leaders]
         self.standing = (len(costs), -float(costs.sum()))
-        if len(costs) >= self.question.n:
+        if len(costs) >= self.n:
             self.cost_limit = float(costs[-1])
 
     @property
     def is_satisfied(self) -> bool:
         """Whether there are enough answers and nearer ones are worth nothing."""
-        return self.region.cost.weight == 0.0 and self.standing[0] >= self.question.n
+        return self.region.cost.weight == 0.0 and self.standing[0] >= self.n
 
     @property
     def left(self) -> int:
@@ -299,7 +343,7 @@ class SweepState:
     def ask(self, X: Array, most: int) -> Generator[Array, Array, Array]:
         """Return the outputs ``(k,)`` of allowed rows, at most so many new ones; else nan."""
         X = self.region.complete(X)
-        allowed = self.region.contains(X)
+        allowed = self.part.contains(X)
         affordable = np.cumsum(allowed & ~self.question.known.holds(X)) <= most
         self.is_cut |= bool((allowed & ~affordable).any())
         allowed &= affordable
@@ -333,6 +377,8 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
         if is_stuck and not state.is_better_than(before):
             break
     if not state.is_satisfied:
+        if state.question.proof.conclusion is None:  # else a proof follows, which sees more
+            yield from _search_near_misses(state)
         yield from try_single_values(state)
     yield from trim_answers(state, state.left)
     yield from _shorten_answers(state)
@@ -379,6 +425,22 @@ def _search_sparsely(state: SweepState) -> Generator[Array, Array, None]:
         n_changes += TUNING.few_changes
 
 
+def _search_near_misses(state: SweepState) -> Generator[Array, Array, None]:
+    """Search around rows that cost less than the answers and nearly reach the target."""
+    while state.record is not None and state.spare > 0:
+        before = state.standing
+        is_hit = state.question.accepted(state.y)
+        cost = effort(state.region, state.X)
+        some = np.flatnonzero(~is_hit & (cost < TUNING.near_miss * state.cost_limit))
+        bases = _fresh_bases(state, some)
+        if not len(bases):
+            return
+        yield from _search_around(state, bases)
+        yield from _trim_wide_answers(state)
+        if not state.is_better_than(before):
+            return
+
+
 def _sparse_miss(state: SweepState, n_changes: int) -> float:
     """Return the smallest miss of rows with at most `n_changes` changes."""
     is_sparse = state.region.changes(state.X).sum(axis=1) <= n_changes
@@ -399,12 +461,17 @@ def _next_bases(state: SweepState, n_changes: int | None = None) -> Indices:
         some = np.flatnonzero(~is_hit & is_sparse & is_cheap)
     elif state.record is not None:
         some = np.flatnonzero(is_hit)
+    return _fresh_bases(state, some)
+
+
+def _fresh_bases(state: SweepState, some: Indices) -> Indices:
+    """Return the best of some rows, with different changes, that were no bases yet."""
     order = some[best_first(state.question, state.X[some], state.y[some])]
     changed = state.region.changes(state.X[order])
     first = firsts(changed)
     order = order[first[changed[first].any(axis=1)]]
     is_new = [key not in state.centres for key in row_keys(state.X[order])]
-    n = max(TUNING.least_bases, state.question.n)
+    n = max(TUNING.least_bases, state.n)
     return np.asarray(order[np.array(is_new, dtype=bool)][:n])
 
 
@@ -534,5 +601,5 @@ def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
         hits = rows[question.accepted(y)]
         hits = hits[np.argsort(effort(region, hits), kind="stable")]
         combined = np.vstack([cumulative_moves(region, x, hits) for x in answers])
-    if question.n > 1 and state.record is not None:
+    if state.n > 1 and state.record is not None:
         yield from finish(question, state.left, batch=state.batch)
