@@ -56,7 +56,7 @@ def explain(
 ) -> Explanation:
     """Find what would have to change in `query` for `model` to predict something else.
 
-    The settings are described in full in :class:`~bayescfx.explainer.CallSettings`.
+    Settings are described in full in :class:`~bayescfx.explainer.CallSettings`.
 
     Parameters
     ----------
@@ -72,20 +72,16 @@ def explain(
         The search, by name or configured, such as ``BayesCFX(batch=16)``.
     budget : int, optional
         The most single rows sent to the model, the query's included.
-    n : int, default 1
-        The number of different counterfactuals wanted.
-    diverse : bool, default False
-        Whether these are as different as possible; by default they are the nearest.
+    n, diverse : int, default 1, and bool, default False
+        The number of different counterfactuals: the nearest, or as different as possible.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
-    timeout : float, optional
-        Seconds after which the search ends with the best so far.
     evaluations : Evaluations or path, optional
         Scored rows of this model; new ones are added to them.
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
-    on_step, on_fault, progress, run, prove, menu : optional
-        See the settings: a listener, faults, a progress bar, a name, proofs and menus.
+    timeout, on_step, on_fault, progress, run, prove, menu : optional
+        See the settings: seconds, a listener, faults, a progress bar, a name, proofs and menus.
 
     Returns
     -------
@@ -144,10 +140,8 @@ run : optional
         The number of workers that answer blocks at the same time; -1 is one per core.
     share : {"block", "none"}, default "block"
         Whether a query learns from the rows of the other queries of its block.
-    prove : bool or float, default True
-        Whether answers are proven for models that can be read; a number is seconds per query.
-    menu : bool, default False
-        Whether answers list which features and pairs can reach the target (not for networks).
+    prove, menu : optional
+        As in :func:`explain`; a number of seconds for proofs is per query.
 
     Returns
     -------

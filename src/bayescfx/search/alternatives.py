@@ -48,12 +48,9 @@ class Part:
 
     def contains(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` are allowed rows of the part."""
-        inside = self.region.contains(X)
-        if len(self.avoided):
-            changed = self.region.changes(X)
-            n_missing = (~changed).astype(np.float64) @ self.avoided.T
-            inside = inside & (n_missing > 0.0).all(axis=1)
-        return inside
+        n_unchanged = (~self.region.changes(X)).astype(np.float64) @ self.avoided.T  # (n, m)
+        is_other = np.asarray((n_unchanged > 0.0).all(axis=1))
+        return self.region.contains(X) & is_other
 
 
 def whole_region(question: Question) -> Part:
@@ -74,25 +71,36 @@ def search_alternatives(
     Yields codes ``(k, d)`` to be evaluated and receives their outputs ``(k,)``.
     """
     end = question.spent + rows
-    first = question.X[[question.best]]
-    found = question.region.changes(first)  # (m, d)
-    for _ in range(TUNING.sets_per_answer * question.n):
-        n_missing = max(question.n - len(found), question.n - len(distinct(question, question.n)))
-        if n_missing <= 0:
-            return
-        row = None
-        for part in _parts(question, found):
-            left = end - question.spent
-            if left <= 0:
-                return
-            if not part.region.moving:
-                continue
-            row = yield from sweep(part, max(1, left // n_missing))
-            if row is not None:
-                break
+    found = question.region.changes(question.X[[question.best]])  # (m, d)
+    n_missing = _n_missing(question, 1)
+    while n_missing and len(found) <= TUNING.sets_per_answer * question.n:
+        row = yield from _search_parts(question, found, end, n_missing, sweep)
         if row is None:
             return
         found = np.vstack([found, question.region.changes(row[None])])
+        n_missing = _n_missing(question, len(found))
+
+
+def _n_missing(question: Question, n_sets: int) -> int:
+    """Return how many answers or sets of features are missing."""
+    n_answers = len(distinct(question, question.n))
+    return max(question.n - min(n_sets, n_answers), 0)
+
+
+def _search_parts(
+    question: Question, found: Mask, end: int, n_missing: int, sweep: SweepPart
+) -> Generator[Array, Array, Array | None]:
+    """Return the best row of the first part that has one, or None.
+
+    Each sweep has its share of the rows up to `end`, as several answers are missing.
+    """
+    for part in _parts(question, found):
+        left = end - question.spent
+        if left > 0 and part.region.moving:
+            row = yield from sweep(part, max(1, left // n_missing))
+            if row is not None:
+                return row
+    return None
 
 
 def _parts(question: Question, found: Mask) -> Iterator[Part]:

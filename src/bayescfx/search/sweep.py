@@ -387,8 +387,7 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
 
 def _trim_wide_answers(state: SweepState) -> Generator[Array, Array, None]:
     """Take back what answers with many changes do not need, before rows around them are tried."""
-    if state.record is not None:
-        yield from trim_answers(state, state.left, TUNING.few_changes + 1)
+    yield from trim_answers(state, state.left, TUNING.few_changes + 1)
 
 
 def _trim_starts(state: SweepState) -> Generator[Array, Array, None]:
@@ -398,8 +397,6 @@ def _trim_starts(state: SweepState) -> Generator[Array, Array, None]:
     hits = hits[state.region.changes(hits).sum(axis=1) > TUNING.few_changes]
     order = np.argsort(effort(state.region, hits), kind="stable")
     for x in hits[order[: TUNING.trimmed_starts]]:
-        if state.spare <= 0:
-            return
         yield from trim(state, x, state.spare)
 
 
@@ -413,12 +410,14 @@ def _search_sparsely(state: SweepState) -> Generator[Array, Array, None]:
     rows_of_a_round = state.n_singles + state.batch // TUNING.later_pairs
     rows = TUNING.sparse_share * state.spare
     before = float(misses(state.question.acceptance, np.array([state.question.output]))[0])
-    while state.spare > 0 and state.has_wide_answers(n_changes):
+    while min(rows, state.spare) > 0 and state.has_wide_answers(n_changes):
         miss = _sparse_miss(state, n_changes)
         if miss * rows_of_a_round > (before - miss) * rows:
             return
         spent = state.question.spent
-        yield from _search_around(state, _next_bases(state, n_changes))
+        some = _cheap_misses(state)
+        some = some[state.region.changes(state.X[some]).sum(axis=1) <= n_changes]
+        yield from _search_around(state, _fresh_bases(state, some))
         yield from _trim_wide_answers(state)
         rows -= max(state.question.spent - spent, 1)
         before = miss
@@ -429,16 +428,18 @@ def _search_near_misses(state: SweepState) -> Generator[Array, Array, None]:
     """Search around rows that cost less than the answers and nearly reach the target."""
     while state.record is not None and state.spare > 0:
         before = state.standing
-        is_hit = state.question.accepted(state.y)
-        cost = effort(state.region, state.X)
-        some = np.flatnonzero(~is_hit & (cost < TUNING.near_miss * state.cost_limit))
-        bases = _fresh_bases(state, some)
-        if not len(bases):
-            return
-        yield from _search_around(state, bases)
+        some = _cheap_misses(state, TUNING.near_miss)
+        yield from _search_around(state, _fresh_bases(state, some))
         yield from _trim_wide_answers(state)
         if not state.is_better_than(before):
             return
+
+
+def _cheap_misses(state: SweepState, share: float = 1.0) -> Indices:
+    """Return the positions of rows that miss and cost less than a share of the answers."""
+    is_hit = state.question.accepted(state.y)
+    is_cheap = effort(state.region, state.X) < share * state.cost_limit
+    return np.flatnonzero(~is_hit & is_cheap)
 
 
 def _sparse_miss(state: SweepState, n_changes: int) -> float:
@@ -447,25 +448,22 @@ def _sparse_miss(state: SweepState, n_changes: int) -> float:
     return float(misses(state.question.acceptance, state.y[is_sparse]).min(initial=np.inf))
 
 
-def _next_bases(state: SweepState, n_changes: int | None = None) -> Indices:
+def _next_bases(state: SweepState) -> Indices:
     """Return the best rows with different changes whose surroundings were not searched yet.
 
-    As positions in `state.X`; only rows that hit, once there are any. Or rows that miss and have
-    at most `n_changes` changes.
+    Only rows that hit, once there are any.
     """
     some = np.arange(len(state.y))
-    is_hit = state.question.accepted(state.y)
-    if n_changes is not None:
-        is_sparse = state.region.changes(state.X).sum(axis=1) <= n_changes
-        is_cheap = effort(state.region, state.X) < state.cost_limit
-        some = np.flatnonzero(~is_hit & is_sparse & is_cheap)
-    elif state.record is not None:
-        some = np.flatnonzero(is_hit)
+    if state.record is not None:
+        some = np.flatnonzero(state.question.accepted(state.y))
     return _fresh_bases(state, some)
 
 
 def _fresh_bases(state: SweepState, some: Indices) -> Indices:
-    """Return the best of some rows, with different changes, that were no bases yet."""
+    """Return the best of some rows, with different changes, that were not searched around yet.
+
+    All as positions in `state.X`.
+    """
     order = some[best_first(state.question, state.X[some], state.y[some])]
     changed = state.region.changes(state.X[order])
     first = firsts(changed)
