@@ -130,8 +130,9 @@ def test_proven_answers_can_be_diverse() -> None:
     model = LGBMRegressor(n_estimators=20, random_state=0, verbose=-1, n_jobs=1)
     model.fit(X, X["a"] + X["b"] + X["c"] + 0.2 * X["d"])
     space = cfx.Space.from_data(X)
+    want = float(np.asarray(model.predict(X.iloc[[0]]))[0]) + 0.3
     answer = cfx.explain(
-        model, X.iloc[0], space, cfx.at_least(float(np.asarray(model.predict(X.iloc[[0]]))[0]) + 0.3),
+        model, X.iloc[0], space, cfx.at_least(want),
         n=3, diverse=True, rng=0,
     )  # fmt: skip
     assert answer.proof == "optimal"

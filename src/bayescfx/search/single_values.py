@@ -36,12 +36,12 @@ def try_single_values(state: SweepState) -> Generator[Array, Array, None]:
 def _untried(state: SweepState) -> Array:
     """Return allowed rows ``(k, d)`` that may become answers and were not scored, by cost."""
     region = state.region
-    bases = region.query[None]
-    if state.record is not None:
-        bases = np.vstack([bases, state.record.answers])
-    rows = [bases[:0]]
+    query = region.query
+    answers = state.X[:0] if state.record is None else state.record.answers
+    rows = [state.X[:0]]
     for j in _listed(region):
-        rows += [_with_values(region, x, j) for x in bases if x is bases[0] or x[j] != bases[0, j]]
+        changed = answers[answers[:, j] != query[j]]
+        rows += [_with_values(region, x, j) for x in (query, *changed)]
     X = region.complete(np.vstack(rows))
     cost = effort(region, X)
     is_open = (cost < state.cost_limit) & region.changes(X).any(axis=1)

@@ -155,12 +155,15 @@ class Sweep:
                 raise InfeasibleError(nothing_found(question.region, question.rng))
             yield everything
             return "exhausted"
-        rows = int(TUNING.for_alternatives * question.budget) if question.n > 1 else 0
-        state = SweepState(question, self.values, self.batch, reserve + rows)
         # A sweep scores a thousand rows around its own query. Those of other queries lie around
         # theirs: to look at them takes longer than the sweep, and they are rarely nearer.
         question.inside.is_own_only = True
-        yield from _sweep(state)
+        rows = int(TUNING.for_alternatives * question.budget) if question.n > 1 else 0
+        # A large budget continues the sweep of the usual one: it can only lead to nearer answers.
+        for budget in sorted({min(question.budget, TUNING.usual_budget), question.budget}):
+            others = reserve + rows + question.budget - budget
+            state = SweepState(question, self.values, self.batch, others, budget=budget)
+            yield from _sweep(state)
         if state.record is None:
             question.inside.is_own_only = False
             return None
@@ -209,6 +212,8 @@ class SweepState:
         Rows of the budget that are left for another search.
     part : Part, optional
         The part of the region that is swept, for one answer; by default all of it.
+    budget : int, optional
+        The number of rows that the sweep is planned for; by default the question's budget.
 
     Attributes
     ----------
@@ -248,13 +253,15 @@ class SweepState:
         batch: int,
         reserve: int = 0,
         part: Part | None = None,
+        budget: int | None = None,
     ) -> None:
         self.question = question
+        self.budget = budget or question.budget
         self.reserve = reserve
         self.part = part or whole_region(question)
         self.region = self.part.region
         self.n = 1 if part else question.n
-        growth = min(max(1.0, question.budget / TUNING.usual_budget), TUNING.most_growth)
+        growth = min(max(1.0, self.budget / TUNING.usual_budget), TUNING.most_growth)
         root = np.sqrt(growth)
         self.batch = round(batch * growth)
         self.n_values = round(values * root)
@@ -312,17 +319,16 @@ class SweepState:
     @property
     def spare(self) -> int:
         """Rows that may be spent before answers are finished, or another search takes over."""
-        budget = self.question.budget
         if self.record is None:
-            return self.left - budget // TUNING.kept_of_misses
-        return self.left - max(budget // TUNING.kept_of_hits, self.for_take_back())
+            return self.left - self.budget // TUNING.kept_of_misses
+        return self.left - max(self.budget // TUNING.kept_of_hits, self.for_take_back())
 
     def for_take_back(self) -> int:
         """Return the rows kept to take back what the answers do not need."""
         assert self.record is not None  # else there are no answers
         n_changes = self.region.changes(self.record.answers).sum(axis=1)
         rows = int((n_changes * (n_changes + 1)).sum())
-        return min(rows, int(TUNING.kept_for_take_back * self.question.budget))
+        return min(rows, int(TUNING.kept_for_take_back * self.budget))
 
     def has_wide_answers(self, n_changes: int) -> bool:
         """Return whether answers are missing or the best has more than so many changes."""
