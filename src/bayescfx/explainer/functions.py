@@ -56,8 +56,6 @@ def explain(
 ) -> Explanation:
     """Find what would have to change in `query` for `model` to predict something else.
 
-    Settings are described in full in :class:`~bayescfx.explainer.CallSettings`.
-
     Parameters
     ----------
     model : callable or object with ``predict``
@@ -76,12 +74,14 @@ def explain(
         The number of different counterfactuals: the nearest, or as different as possible.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed and still count as reached.
+    timeout : float, optional
+        Seconds after which the search ends with the best so far.
     evaluations : Evaluations or path, optional
         Scored rows of this model; new ones are added to them.
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
-    timeout, on_step, on_fault, progress, run, prove, menu : optional
-        See the settings: seconds, a listener, faults, a progress bar, a name, proofs and menus.
+    on_step, on_fault, progress, run, prove, menu : optional
+        See :class:`~bayescfx.explainer.CallSettings`, which describes all settings in full.
 
     Returns
     -------

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 def try_single_values(state: SweepState) -> Generator[Array, Array, None]:
     """Change single features of the query, and changes of the answers, to every nearer value.
 
-    As far as the rows last; while nothing hits, half of them.
+    As far as the rows last; while nothing hits, half of them, and none before a proof.
     """
-    most = state.spare if state.record is not None else state.spare // 2
+    most = state.spare
+    if state.record is None:
+        most = most // 2 * (state.question.proof.conclusion is None)
     end = state.question.spent + most
     while state.question.spent < end:
         rows = _untried(state)[: state.batch]

@@ -382,10 +382,9 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
         is_first = False
         if is_stuck and not state.is_better_than(before):
             break
-    is_unproven = state.question.proof.conclusion is None  # else a proof follows, which sees more
-    if is_unproven and not state.is_satisfied:
-        yield from _search_near_misses(state)
-    if not state.is_satisfied and (is_unproven or state.record is not None):
+    if not state.is_satisfied:
+        if state.question.proof.conclusion is None:  # else a proof follows, which sees more
+            yield from _search_near_misses(state)
         yield from try_single_values(state)
     yield from trim_answers(state, state.left)
     yield from _shorten_answers(state)
