@@ -2,7 +2,7 @@
 
 One call takes back each change alone. In the next, those that may go are taken back together: the
 first, the first two, and so on; first those that save most for what they lose. This is repeated
-until no change can be taken back alone. A row with k changes takes about 3 k model rows.
+until no change can be taken back alone. A row with k changes takes at most k rows per call.
 """
 
 from __future__ import annotations
