@@ -204,13 +204,14 @@ def distinct(question: Question, n: int) -> Indices:
 def _most_different(changed: Mask, n: int) -> Indices:
     """Return positions of up to `n` of the sets of features ``(k, d)``, in order, the first always.
 
-    Each further one shares the least with those before: its largest share in common with one of
-    them, of the features that either changes. Of equal ones the first is chosen.
+    Each further one shares the least with those before: the largest share in common with one of
+    them, of the features of the smaller set, so that a large set does not look different. Of equal
+    ones the first is chosen.
     """
     sets = changed.astype(np.float64)
     sizes = sets.sum(axis=1)
     common = sets @ sets.T
-    overlap = common / np.maximum(np.add.outer(sizes, sizes) - common, 1.0)
+    overlap = common / np.maximum(np.minimum.outer(sizes, sizes), 1.0)
     chosen = [0]
     while len(chosen) < min(n, len(sets)):
         largest = overlap[:, chosen].max(axis=1)
