@@ -142,3 +142,17 @@ def test_constraints_as_text_become_what_python_takes() -> None:
         "steps": {"a": 2},
         "fix": ["a"],
     }
+
+
+def test_diverse_answers_from_a_file_and_the_command_line(shell: Shell) -> None:
+    (shell.folder / "s.toml").write_text(SETTINGS.split("[features]")[0] + "n = 2\n")
+    (shell.folder / "d.toml").write_text(
+        SETTINGS.split("[features]")[0] + "n = 2\ndiverse = true\n"
+    )
+    words = ("--query", "3", "--target", ">= +5%", "--budget", "400", "--json", "--quiet")
+    typed = shell("explain", "--settings", "s.toml", *words, "--diverse")
+    in_file = shell("explain", "--settings", "d.toml", *words)
+    assert typed.content["counterfactuals"] == in_file.content["counterfactuals"]
+    changed = [set(found["changes"]) for found in typed.content["counterfactuals"]]
+    assert len(changed) == 2
+    assert sum(map(len, changed)) == len(set.union(*changed))

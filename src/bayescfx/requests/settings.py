@@ -113,6 +113,9 @@ class Settings:
 
     target: str = option(QUESTION, "text", TARGET_SYNTAX, "", metavar="T")
     n: int = option(QUESTION, "integer", "how many answers (default: 1)", 1, typed_as="-n")
+    diverse: bool | None = option(
+        QUESTION, "switch", "answers as different as possible (default: the nearest ones)"
+    )
     budget: int | None = option(
         QUESTION,
         "integer",

@@ -38,6 +38,8 @@ TUNING = FinishTuning()
 
 #: Rows that are compared with each other; set by judgement, benchmark `make quality` (2026-11-18).
 MOST_COMPARED = 2000
+#: Answers among which the most different ones are chosen; set by judgement, tests of alternatives.
+MOST_CANDIDATES = 60
 #: Rows differ if a feature moves this share of the larger change further; set by judgement.
 CLEAR_SHARE = 0.25
 
@@ -186,6 +188,38 @@ def _allowed_shares(
 
 
 def distinct(question: Question, n: int) -> Indices:
+    """Return positions in ``question.X`` of up to `n` answers, best first.
+
+    The nearest, or if the question asks for `diverse` answers the best one and others that change
+    features as different as possible.
+    """
+    if not question.diverse or n == 1 or not question.reached:
+        return _nearest(question, n)
+    candidates = _nearest(question, MOST_CANDIDATES)
+    chosen = _most_different(question.region.clear_changes(question.X[candidates]), n)
+    return np.asarray(candidates[chosen])
+
+
+def _most_different(changed: Mask, n: int) -> Indices:
+    """Return positions of up to `n` of the sets of features ``(k, d)``, in order, the first always.
+
+    Each further one shares the least with those before: the largest share in common with one of
+    them, of the features of the smaller set, so that a large set does not look different. Of equal
+    ones the first is chosen.
+    """
+    sets = changed.astype(np.float64)
+    sizes = sets.sum(axis=1)
+    common = sets @ sets.T
+    overlap = common / np.maximum(np.minimum.outer(sizes, sizes), 1.0)
+    chosen = [0]
+    while len(chosen) < min(n, len(sets)):
+        largest = overlap[:, chosen].max(axis=1)
+        largest[chosen] = np.inf
+        chosen.append(int(largest.argmin()))
+    return np.sort(chosen)
+
+
+def _nearest(question: Question, n: int) -> Indices:
     """Return positions in ``question.X`` of up to `n` answers, best first.
 
     Rows that reach the target, or if there are none, rows that come nearer to it than the query,

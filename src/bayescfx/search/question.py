@@ -152,6 +152,8 @@ class Question(Account):
         The only source of randomness of the search.
     n : int, default 1
         The number of counterfactuals wanted.
+    diverse : bool, default False
+        Whether they are to change features as different as possible; else the nearest are wanted.
     tolerance : float, default 0.05
         The share of the wanted change by which an exact target may be missed.
     position : int, default 0
@@ -218,6 +220,7 @@ class Question(Account):
         rng: np.random.Generator,
         *,
         n: int = 1,
+        diverse: bool = False,
         tolerance: float = 0.05,
         position: int = 0,
         name: str | None = None,
@@ -225,6 +228,7 @@ class Question(Account):
         super().__init__(evaluator, region, budget)
         self.rng = rng
         self.n = n
+        self.diverse = diverse
         self.tolerance = tolerance
         self.position = position
         self.name = name

@@ -434,12 +434,22 @@ def cumulative_moves(region: Region, x: Array, X: Array) -> Array:
 
 
 def take_back(region: Region, X: Array) -> Array:
-    """Return rows ``(n, d)`` with each change taken back alone, where that is allowed."""
+    """Return rows ``(n, d)`` with each change taken back alone, where that is allowed.
+
+    Features that move together are taken back together, too.
+    """
     changed = region.changes(X)
     at, j = np.nonzero(changed & (changed.sum(axis=1) > 1)[:, None])
     rows = X[at]
     rows[np.arange(len(at)), j] = region.query[j]
-    rows = region.complete(rows)
+    parts = [rows]
+    for block in region.moving:
+        if len(block) > 1:
+            is_part = changed[:, block].any(axis=1) & (np.delete(changed, block, 1).any(axis=1))
+            back = X[is_part]
+            back[:, block] = region.query[block]
+            parts.append(back)
+    rows = region.complete(np.vstack(parts))
     return np.asarray(rows[region.contains(rows)])
 
 

@@ -107,7 +107,7 @@ def _label(site: Site) -> str | None:
 def _default_settings(site: Site) -> Payload:
     """Return the settings of a question that has none."""
     form = QuestionForm(cells={}, target="")
-    defaults = json_fields(form, "timeout", "seed", "tolerance", "n", "method")
+    defaults = json_fields(form, "timeout", "seed", "tolerance", "n", "diverse", "method")
     return {"budget": 2000 if site.model.local else 100, **defaults}
 
 

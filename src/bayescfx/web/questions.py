@@ -292,7 +292,7 @@ class QuestionQueue:
             question.space,
             evaluations,
             on_fault=self.site.settings.on_fault,
-            **form.model_dump(include={"method", "budget", "n", "tolerance", "timeout"}),
+            **form.model_dump(include={"method", "budget", "n", "diverse", "tolerance", "timeout"}),
         )
         target = parse_target(form.target)
         try:

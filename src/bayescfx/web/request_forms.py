@@ -196,6 +196,7 @@ class QuestionForm(Form):
     target: Text
     space: Constraints = Field(default_factory=Constraints)
     n: Annotated[int, Field(ge=1, le=MAXIMUM["n"])] = 3
+    diverse: bool = False
     budget: Annotated[int, Field(ge=1, le=MAXIMUM["budget"])] | None = None
     timeout: Annotated[float, Field(ge=0, le=MAXIMUM["timeout"])] = 60.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

@@ -35,6 +35,7 @@ export interface Settings {
   timeout: number;
   seed: number;
   n: number;
+  diverse: boolean;
   tolerance: number;
   method: string;
 }
