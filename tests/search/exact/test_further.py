@@ -25,19 +25,26 @@ from tests.search.exact.linear_problems import fit_linear
 N_ANSWERS = 4
 
 
-def best_by_brute_force(region: Any, rows: Array, costs: Array) -> list[float]:
-    """Return the costs of the first answers, by the rule applied to all rows that reach."""
+def best_by_brute_force(region: Any, rows: Array, costs: Array) -> tuple[list[float], bool]:
+    """Return the costs of the first answers, by the rule applied to all rows that reach.
+
+    Rows of the same cost may lead to other sets. So it ends at the first such cost, and returns
+    whether there is none.
+    """
     changes = region.changes(rows)
     is_open = np.isfinite(costs) & changes.any(axis=1)
     chosen: list[int] = []
     found: list[float] = []
     while is_open.any() and len(chosen) < N_ANSWERS:
         best = int(np.where(is_open, costs, np.inf).argmin())
+        is_tied = np.isclose(costs[is_open], costs[best]).sum() > 1
         is_open &= ~changes[:, changes[best]].all(axis=1)
         if not chosen or different(region, rows[[best]], rows[chosen]).all():
             chosen.append(best)
             found.append(float(costs[best]))
-    return found
+        if is_tied:
+            return found, False
+    return found, True
 
 
 def check_by_brute_force(model: Any, data: pd.DataFrame, space: cfx.Space, seed: int) -> None:
@@ -61,21 +68,17 @@ def check_by_brute_force(model: Any, data: pd.DataFrame, space: cfx.Space, seed:
     if answer.stopped == "already met" or answer.proof != "optimal":
         assert not np.isfinite(costs).any() or answer.stopped == "already met"
         return
-    expected = best_by_brute_force(region, rows, costs)
+    expected, is_unique = best_by_brute_force(region, rows, costs)
     proven = [each for each in answer.counterfactuals if each.proof == "optimal"]
-    # Rows of the same cost may lead to other sets: the first costs agree in any case.
-    n_same = next(
-        (k for k in range(1, len(expected)) if np.sum(np.isclose(costs, expected[k - 1])) > 1),
-        len(expected),
-    )
-    assert [each.cost for each in proven][:n_same] == pytest.approx(expected[:n_same], rel=1e-6)
+    n_same = len(expected)
+    assert [each.cost for each in proven][:n_same] == pytest.approx(expected, rel=1e-6)
     assert proven[0].cost == pytest.approx(costs.min())
     changes = region.changes(rows)
     for each in proven:
         others = [j for j, name in enumerate(region.names) if name not in each.changes]
         own = costs[~changes[:, others].any(axis=1)]
         assert each.cost == pytest.approx(own.min(), rel=1e-6)
-    if n_same == len(expected):
+    if is_unique:
         assert len(proven) == len(expected)
     assert answer.verify(model)
     codes = region.encode(answer.rows)
