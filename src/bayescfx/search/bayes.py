@@ -203,8 +203,7 @@ PhaseRounds: TypeAlias = Generator[Array, Array, "Phase | Stopped"]
 def _start(run: _Run) -> PhaseRounds:
     """Score the start set, and more rows until the output of an allowed row is known."""
     question = run.question
-    n_scored = len(question.X) - 1  # besides the query
-    n_missing = run.n_starts - n_scored
+    n_missing = run.n_starts - run.n_scored
     if n_missing > 0:
         rows = start.first_rows(question, n_missing)
         if len(rows):
@@ -230,10 +229,12 @@ def _reach(run: _Run) -> PhaseRounds:
     question = run.question
     gives_up = run.settings.give_up
     watch = Watch(question)
-    while not question.reached:
+    while not question.reached or run.hits_are_borrowed:
         surrogate = run.fit()
         is_last = question.left <= 1
-        outlook = watch.look(surrogate, is_last=is_last) if gives_up else Outlook.OPEN
+        outlook = Outlook.OPEN
+        if gives_up and not question.reached:
+            outlook = watch.look(surrogate, is_last=is_last)
         if outlook is Outlook.SUSPICIOUS:
             rows = watch.probe()
         else:
@@ -452,6 +453,31 @@ class _Run:
         in_groups = min(len(question.region.moving), question.budget // TUNING.start_one_in)
         return max(TUNING.n_starts, in_groups)
 
+    @property
+    def n_scored(self) -> int:
+        """The number of scored rows, besides the query, that count as start rows.
+
+        Where nearness counts, rows of other questions do not: they are far from this query.
+        """
+        question = self.question
+        if question.region.cost.weight == 0.0:
+            return len(question.X) - 1
+        return int(question.is_own.sum()) - 1
+
+    @property
+    def hits_are_borrowed(self) -> bool:
+        """Whether only rows of other questions hit, and it is early.
+
+        Such rows may be far away. So the search still looks near its own query first.
+        """
+        question = self.question
+        if not self.settings.local or question.region.cost.weight == 0.0:
+            return False
+        if question.left <= TUNING.near_until * question.budget:
+            return False
+        hits = question.accepted(question.y)
+        return bool(hits.any() and not (hits & question.is_own).any())
+
     def _untried(self, rows: Array) -> Array:
         """Return the rows ``(n, d)`` that are not scored, and nearer than the answers."""
         question = self.question
@@ -519,6 +545,8 @@ class _Run:
     def _next_candidates(self) -> Candidates:
         """Return where the next step looks."""
         question = self.question
+        if question.reached:  # only by rows of other questions
+            return Candidates.NEAR
         turn = self._n_hit_steps
         self._n_hit_steps += 1
         if not self.settings.local:

@@ -319,6 +319,12 @@ class Question(Account):
         return self.known.take(self.inside.places(self.region.contains, self._best))[1]
 
     @property
+    def is_own(self) -> Mask:
+        """Which of the rows of `X` this question asked for."""
+        self.inside.places(self.region.contains, self._best)
+        return self.inside.own
+
+    @property
     def reached(self) -> bool:
         """Whether any row of `X` reaches the target."""
         return bool(self.accepted(self.y).any())
