@@ -1,4 +1,4 @@
-"""Few rows for each of many queries: are answers as near when the queries share their rows?
+"""Few rows for each of many queries, whose rows are shared or not: which answers are nearer.
 
 Sets of queries to one model, each asked in one `explain_many` that shares rows and in one that does
 not, which is the same as separate calls. A third run, separate again with another seed, shows how
@@ -16,13 +16,15 @@ import numpy as np
 import bayescfx as cfx
 from benchmarks.ours import Recorder, space
 from benchmarks.parts import Settings
-from benchmarks.problems import MODELS, Array, Case, fitted, order, reachable_cell, table
+from benchmarks.problems import MODELS, Array, Case, fitted, reachable_cell, table
 from benchmarks.reporting import aim, show_table
 
 SETS = 20
 QUERIES = 16
 BUDGETS = (20, 40, 100, 200)
 SHIFTS = (0.5, 1.0)  # standard deviations, for every other set
+MOST_COST = 1.0  # times that of separate calls
+MOST_SECONDS = 1.2
 FAR = 1.5  # an answer is much farther if it costs so many times as much
 
 
@@ -91,7 +93,9 @@ def ask(
     return Run(hits, costs, len(recorder.outputs), seconds)
 
 
-def compare(data: str, model: str, budget: int, asked: list[list[Case]], settings: Settings) -> Cell:
+def compare(
+    data: str, model: str, budget: int, asked: list[list[Case]], settings: Settings
+) -> Cell:
     """Return shared runs beside separate ones."""
     method = settings.method or "bayes-cfx"
     shared = []
@@ -128,6 +132,31 @@ def _ratios(runs: list[Run], others: list[Run]) -> tuple[Array, float]:
     costs = np.concatenate([run.costs for run in runs])[is_common]
     other_costs = np.concatenate([run.costs for run in others])[is_common]
     return costs / other_costs, float(costs.mean() / other_costs.mean())
+
+
+def show(figures: dict[str, Any]) -> None:
+    """Print ratios of shared to separate runs, and of one seed's separate runs to another's."""
+    rows = []
+    for cell in figures["cells"]:
+        rows.append(
+            [
+                f"{cell['data']}, {cell['model']}, {cell['budget']}",
+                *(cell[key] for key in ("hits", "hits_alone", "mean", "mean_again")),
+                *(cell[key] for key in ("much_farther", "much_farther_again", "common")),
+                *(cell[key] for key in ("worst", "worst_again", "rows", "seconds")),
+                aim(cell["mean"], "<=", MOST_COST),
+                aim(cell["seconds"], "<=", MOST_SECONDS),
+            ]
+        )
+    show_table(
+        "Answers of queries that share their rows, beside separate calls (and separate calls with "
+        "another seed)",
+        [
+            *("", "hits", "alone", "mean cost", "(seed)", f"{FAR} times as far", "(seed)", "of"),
+            *("worst", "(seed)", "rows", "CPU", "aim on cost", "aim on CPU"),
+        ],
+        rows,
+    )
 
 
 def run(settings: Settings) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def test_after_an_interruption_no_block_begins() -> None:
     assert [a.stopped for a in many] == ["interrupted"] * 3
     assert many.index.tolist() == ["a", "b", "c"]
     assert heard == [0]
-    assert model.n <= 3 + 3 * 4  # f(query), and one round
+    assert model.n <= 3 + 3 * 5  # f(query), and one round of single changes
 
 
 @pytest.mark.usefixtures("blocks_of_three")

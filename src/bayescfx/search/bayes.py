@@ -102,6 +102,10 @@ class BayesTuning:
     )
     #: Features in which a row may differ from the best one.
     n_few: int = 3
+    #: Rows of other questions of the same call that the surrogate learns from, as a share of the
+    #: budget (`shared_cost`, 2026-11-19, diabetes, budgets 20 to 100: with all, answers cost 0.98
+    #: times as much at 1.05 to 1.4 times the CPU, but single ones up to 19 times as much).
+    borrowed_share: float = 0.5
     #: Scored rows, nearest to the target, among which terraces are sought (`overhead`,
     #: 2026-11-18).
     n_terrace_rows: int = 400
@@ -229,7 +233,7 @@ def _reach(run: _Run) -> PhaseRounds:
     question = run.question
     gives_up = run.settings.give_up
     watch = Watch(question)
-    while not question.reached or run.hits_are_borrowed:
+    while not question.reached or run.only_borrowed_hits:
         surrogate = run.fit()
         is_last = question.left <= 1
         outlook = Outlook.OPEN
@@ -404,7 +408,7 @@ class _Run:
         """Fit the surrogate to the relevant evaluations."""
         question = self.question
         settings = self.settings.surrogate
-        X, y = question.lessons(settings.points)
+        X, y = question.lessons(settings.points, self.n_borrowed)
         outputs = question.to_surrogate(y)
         self._surrogate = fit_surrogate(
             settings, question.region, X, outputs, self._surrogate, time_limit.get()
@@ -454,29 +458,39 @@ class _Run:
         return max(TUNING.n_starts, in_groups)
 
     @property
-    def n_scored(self) -> int:
-        """The number of scored rows, besides the query, that count as start rows.
+    def n_borrowed(self) -> int | None:
+        """The number of rows of other questions that count; None if all do.
 
-        Where nearness counts, rows of other questions do not: they are far from this query.
+        Where nearness counts, what is far from the query tells little.
         """
         question = self.question
         if question.region.cost.weight == 0.0:
-            return len(question.X) - 1
-        return int(question.is_own.sum()) - 1
+            return None
+        return int(TUNING.borrowed_share * question.budget)
 
     @property
-    def hits_are_borrowed(self) -> bool:
-        """Whether only rows of other questions hit, and it is early.
+    def n_scored(self) -> int:
+        """The number of scored rows, besides the query, that count as start rows."""
+        question = self.question
+        if question.region.cost.weight == 0.0:
+            return len(question.X) - 1
+        return int((~question.borrowed).sum()) - 1
 
-        Such rows may be far away. So the search still looks near its own query first.
+    @property
+    def only_borrowed_hits(self) -> bool:
+        """Whether the search still looks for a row of its own that reaches the target.
+
+        Rows of other questions may reach it far away from the query. Where nearness counts, the
+        search begins as if it did not know them, until the rows are left that are kept for taking
+        back changes.
         """
         question = self.question
-        if not self.settings.local or question.region.cost.weight == 0.0:
+        if question.region.cost.weight == 0.0:
             return False
-        if question.left <= TUNING.near_until * question.budget:
+        if question.left <= TUNING.settle_share * question.budget:
             return False
         hits = question.accepted(question.y)
-        return bool(hits.any() and not (hits & question.is_own).any())
+        return bool(hits.any() and question.borrowed[hits].all())
 
     def _untried(self, rows: Array) -> Array:
         """Return the rows ``(n, d)`` that are not scored, and nearer than the answers."""
@@ -518,6 +532,8 @@ class _Run:
         if question.spent >= TUNING.cost_until * question.budget:
             weight = 0.0
         value = question.score(question.y) - weight * question.region.distance(question.X)
+        if question.region.cost.weight > 0.0:
+            value[question.borrowed] = -np.inf
         best = float(value.max())
         candidates = self._next_candidates()
         if candidates is Candidates.FEW:
@@ -545,8 +561,6 @@ class _Run:
     def _next_candidates(self) -> Candidates:
         """Return where the next step looks."""
         question = self.question
-        if question.reached:  # only by rows of other questions
-            return Candidates.NEAR
         turn = self._n_hit_steps
         self._n_hit_steps += 1
         if not self.settings.local:

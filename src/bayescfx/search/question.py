@@ -103,6 +103,11 @@ class Nearby:
         """Which of the positions are those of rows that this question requested."""
         return np.isin(self._places, np.concatenate([self._places[:0], *self.account.asked]))
 
+    @property
+    def borrowed(self) -> Mask:
+        """Which of the positions are those of rows scored for other questions of the same call."""
+        return (self._places >= self.account.n_known_before) & ~self.own
+
     def _add_requested(self, counts: Callable[[Array], Mask]) -> None:
         """Add requested rows that were scored before."""
         asked = self.account.asked
@@ -319,10 +324,10 @@ class Question(Account):
         return self.known.take(self.inside.places(self.region.contains, self._best))[1]
 
     @property
-    def is_own(self) -> Mask:
-        """Which of the rows of `X` this question asked for."""
+    def borrowed(self) -> Mask:
+        """Which rows of `X` were scored for other questions of the same call."""
         self.inside.places(self.region.contains, self._best)
-        return self.inside.own
+        return self.inside.borrowed
 
     @property
     def reached(self) -> bool:
@@ -362,19 +367,33 @@ class Question(Account):
         best = best_first(self, self.X, self.y)[: TUNING.n_centres]
         return relevant(self.region, X, most, self.X[best], near)
 
-    def lessons(self, most: int | None = None, *, everywhere: bool = False) -> tuple[Array, Array]:
+    def lessons(
+        self,
+        most: int | None = None,
+        most_borrowed: int | None = None,
+        *,
+        everywhere: bool = False,
+    ) -> tuple[Array, Array]:
         """Return codes and outputs that a surrogate learns from, at most so many, own ones first.
 
         What a search forgot, it would try again. Where answers may be, or `everywhere`. Other
-        questions' rows too, unless other cells are missing: a gap tells nothing.
+        questions' rows too, unless other cells are missing: a gap tells nothing. `most_borrowed`
+        limits the rows scored for other questions of the same call.
         """
         X, y = self.known.take(self.alike.places(self.region.same_missing, self._relevant))
+        own = self.alike.own
+        borrowed = np.flatnonzero(self.alike.borrowed)
+        if most_borrowed is not None and len(borrowed) > most_borrowed:
+            is_dropped = self.alike.borrowed
+            is_dropped[borrowed[self._relevant(X[borrowed], y[borrowed], most_borrowed)]] = False
+            X = X[~is_dropped]
+            y = y[~is_dropped]
+            own = own[~is_dropped]
         if most is None or len(X) <= most:
             return X, y
         if everywhere:
             chosen = self._relevant(X, y, most)
             return X[chosen], y[chosen]
-        own = self.alike.own
         mine, others = np.flatnonzero(own), np.flatnonzero(~own)
         room = max(most // 2, most - len(others))
         mine = mine[self._relevant(X[mine], y[mine], room, near=room)]
