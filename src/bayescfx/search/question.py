@@ -364,7 +364,10 @@ class Question(Account):
 
     def _relevant(self, X: Array, y: Array, most: int, near: int | None = None) -> Indices:
         """Return which rows ``(n, d)`` tell most of the model where answers may be."""
-        best = best_first(self, self.X, self.y)[: TUNING.n_centres]
+        places = np.arange(len(self.y))
+        if self.region.cost.weight > 0.0:  # where other questions' rows hit may be far away
+            places = places[~self.borrowed]
+        best = places[best_first(self, self.X[places], self.y[places])[: TUNING.n_centres]]
         return relevant(self.region, X, most, self.X[best], near)
 
     def lessons(
@@ -385,7 +388,7 @@ class Question(Account):
         borrowed = np.flatnonzero(self.alike.borrowed)
         if most_borrowed is not None and len(borrowed) > most_borrowed:
             is_dropped = self.alike.borrowed
-            is_dropped[borrowed[self._relevant(X[borrowed], y[borrowed], most_borrowed)]] = False
+            is_dropped[borrowed[self._relevant(X[borrowed], y[borrowed], most_borrowed, near=most_borrowed)]] = False
             X = X[~is_dropped]
             y = y[~is_dropped]
             own = own[~is_dropped]
