@@ -14,7 +14,6 @@ from itertools import chain, combinations
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 SINGLES = 400  # values of a feature that moves alone
@@ -25,7 +24,7 @@ TRADES = 21  # values of each feature when two are traded
 ROUNDS = 6  # of shortening
 HALVINGS = 20  # of the interval in which a shortened value lies
 CHUNK = 20_000  # rows per model call
-MEASURES = ("effort", "distance")  # the objective of the search, and the distance alone
+MEASURES = ("cost", "distance")  # the objective of the search, and the distance alone
 
 
 @dataclass(eq=False)
@@ -64,7 +63,7 @@ class Auditor:
         """Score the rows ``(n, d)`` that are allowed and cheaper than the best; return the hits."""
         X = self.region.complete(X)
         is_hit = np.zeros(len(X), dtype=np.bool_)
-        prices = {"effort": effort(self.region, X), "distance": self.region.distance(X)}
+        prices = {"cost": self.region.cost(X), "distance": self.region.distance(X)}
         cheaper = [prices[m] < self.price[m] for m in MEASURES]
         left = np.flatnonzero(np.logical_or(*cheaper))
         if not allowed:
@@ -159,7 +158,7 @@ class Auditor:
         region = self.region
         choices = region.choices[j]
         if choices is None or len(choices) > most:
-            reach = self.price["effort"] * region.scale[j] / region.weight[j]
+            reach = self.price["cost"] * region.scale[j] / region.weight[j]
             low = max(region.low[j], region.query[j] - reach)
             high = min(region.high[j], region.query[j] + reach)
             choices = self._line(region.query, j, np.linspace(low, high, most))[:, j]

@@ -28,11 +28,11 @@ class Boxes(NamedTuple):
 
 
 @cache
-def limit(case: Case, premium: float = 0.0) -> float:
-    """Return the least distance to a hit with at most two changed features; infinite if none.
+def limit(case: Case, per_change: float = 0.0) -> float:
+    """Return the least cost of a hit with at most two changed features; infinite if none.
 
-    The model must be an ensemble of trees on a numeric table. `premium` is the cost of a changed
-    feature besides its distance, in units of the distance up to 1.
+    The model must be an ensemble of trees on a numeric table. The cost is the distance plus
+    `per_change` for each changed feature.
     """
     query = case.query
     predict = fitted(case.data, case.model).predict
@@ -49,7 +49,7 @@ def limit(case: Case, premium: float = 0.0) -> float:
         a, b = np.nonzero(case.hits(y))
         one = lengths[i][a]
         two = lengths[j][b]
-        price = one + two + premium * ((one > 0) * 1 + (two > 0)) * np.minimum(one + two, 1.0)
+        price = one + two + per_change * ((one > 0) * 1 + (two > 0))
         for at in np.argsort(price)[:16]:  # several, because the first may hit by rounding only
             candidates.append((float(price[at]), i, j, values[i][a[at]], values[j][b[at]]))
     for total, i, j, first, second in sorted(candidates):

@@ -47,7 +47,7 @@ def answer(explainer: Any, question: dict[str, Any], request: dict[str, Any]) ->
         target,
         backend="exact",
         time_budget_s=request["seconds"],
-        sparsity_weight=request["premium"],
+        sparsity_weight=request["per_change"],
         node_budget=10**9,
         seed=0,
     )

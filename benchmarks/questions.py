@@ -32,7 +32,7 @@ import bayescfx as cfx
 Array = NDArray[np.float64]
 
 BUDGETS = {"bayes": 40, "far": 40, "verdict": 60, "many bayes": 25}  # rows for Bayes-CFX
-PREMIUM = 0.2  # cost of a changed feature besides its distance, the library's default
+PER_CHANGE = 0.2  # the price of a changed feature, the library's default
 FAR = 0.85  # a far target: this share of the way from f(query) to the end of the outputs
 BEYOND = 0.5  # an unreachable target: this share of the output range beyond its end
 RANDOM_ROWS = 20_000  # rows that estimate the output range of a model
@@ -159,12 +159,12 @@ class Problem:
         return mad.where(mad > 0, numbers.std())
 
     def cost(self, query: pd.Series[Any], row: pd.Series[Any]) -> float:
-        """Return the distance in scales, 1 per changed level, and the premium per change."""
+        """Return the distance in scales, 1 per changed level, and the price per change."""
         total = 0.0
         for name in self.X.columns:
             if row[name] == query[name]:
                 continue
-            total += PREMIUM
+            total += PER_CHANGE
             if name in self.scales:
                 total += abs(float(row[name]) - float(query[name])) / float(self.scales[name])
             else:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.space.effort import PREMIUM
+from bayescfx.space.cost import Cost
 from benchmarks.readable import Subject
 
 SAME_COST = 1e-5  # on continuous features both sides stop at different floats beside an edge
@@ -61,7 +61,7 @@ def answers(
         "high": region.high.tolist(),
         "step": region.step.tolist(),
         "scale": region.scale.tolist(),
-        "premium": PREMIUM,
+        "per_change": Cost.per_change,
         "seconds": seconds,
         "questions": questions,
     }
@@ -103,14 +103,14 @@ def place_on_grid(asked: Subject, accepted: Any, record: dict[str, Any]) -> dict
     codes = region.on_grid(np.array([record["answer"]], dtype=np.float64))
     output = float(asked.estimator.predict(asked.space.decode(codes))[0])
     is_hit = any(low <= output <= high for low, high in accepted)
-    cost = float((region.distance(codes) + PREMIUM * region.changes(codes).sum(axis=1))[0])
+    cost = float(region.cost(codes)[0])
     return {**record, "grid_cost": cost, "is_on_grid": is_hit and bool(region.contains(codes)[0])}
 
 
 def optimum_difference(mine: dict[str, Any], other: dict[str, Any]) -> float | None:
     """Return the relative difference of two proven optima; None if they can't be compared."""
     is_optimal = mine["proof"] == "optimal" and other["proof"] == "optimal"
-    if not is_optimal or not other["is_on_grid"] or mine["distance"] < 1.0:
+    if not is_optimal or not other["is_on_grid"]:
         return None
     return abs(_cost(other) / float(mine["cost"]) - 1.0)
 

@@ -49,7 +49,7 @@ space = (
     .near_data(X)
     .max_changes(3)
 )
-answer = cfx.explain(model, patient, space, cfx.at_most(percent=25), n=3, rng=0)
+answer = cfx.explain(model, patient, space, cfx.decrease(percent=25), n=3, rng=0)
 print(answer)
 
 # %%
@@ -73,7 +73,7 @@ modest = (
     .move({"bmi": (-3, 0), "bp": (-10, 0)})
 )
 hard = cfx.explain(
-    model, patient, modest, cfx.at_most(percent=25), budget=60, rng=0
+    model, patient, modest, cfx.decrease(percent=25), budget=60, rng=0
 )
 hard
 
@@ -90,7 +90,7 @@ plots.response(hard, feature="bp")
 
 print(
     cfx.what_if(
-        model, patient, {"bmi": 33.6, "bp": 103}, modest, cfx.at_most(percent=25)
+        model, patient, {"bmi": 33.6, "bp": 103}, modest, cfx.decrease(percent=25)
     )
 )
 

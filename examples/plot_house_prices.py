@@ -103,7 +103,7 @@ print(space)
 # Three ways to get there
 # -----------------------
 
-target = cfx.at_least(percent=12)
+target = cfx.increase(percent=12)
 answer = cfx.explain(model, hers, space, target, n=3, rng=0)
 print(answer)
 

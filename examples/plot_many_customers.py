@@ -78,7 +78,7 @@ space = (
     .cost(per_feature={"solar_kw": 3, "fridge": 2})  # what has to be bought
 )
 asked = homes.head(60)
-many = cfx.explain_many(model, asked, space, cfx.at_most(percent=10), rng=0)
+many = cfx.explain_many(model, asked, space, cfx.decrease(percent=10), rng=0)
 print(f"{sum(answer.reached for answer in many)} of {len(many)} reached")
 
 # %%

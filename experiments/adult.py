@@ -90,12 +90,12 @@ class Adult:
     @property
     def box(self) -> cfx.Space:
         """The paper's domain: a box in three features, without data and without cost."""
-        return cfx.Space(dict(self.space.features)).allow(*FREE).cost(weight=0)
+        return cfx.Space(dict(self.space.features)).allow(*FREE).cost(weight=0, per_change=0)
 
     @property
     def space(self) -> cfx.Space:
         """The same domain with start rows and scales from the data."""
-        return cfx.Space.from_data(self.rows).allow(*FREE).cost(weight=0)
+        return cfx.Space.from_data(self.rows).allow(*FREE).cost(weight=0, per_change=0)
 
 
 def preprocess(table: pd.DataFrame, sign: int) -> tuple[pd.DataFrame, Any]:

@@ -34,7 +34,7 @@ def best(
     rows: pd.DataFrame, outputs: Array, query: pd.Series[Any], start: float, percent: int
 ) -> dict[str, Any]:
     """Return the grid's best row by potential, and whether it is within the tolerance."""
-    target = cfx.increase(percent=percent)
+    target = cfx.reach(percent=percent)
     potential = target.potential(start)
     values = potential.value(outputs) / potential.peak
     k = int(np.argmax(values))

@@ -112,7 +112,7 @@ def search(task: tuple[str, int, int]) -> list[float]:
     answer = cfx.explain(
         lambda rows: f(rows["x"].to_numpy()),
         {"x": 0.0},
-        cfx.Space({"x": cfx.Real(0.0, 1.0)}).cost(weight=0),
+        cfx.Space({"x": cfx.Real(0.0, 1.0)}).cost(weight=0, per_change=0),
         cfx.AEP(0.0, 1.0),  # y² exp(−y²)
         method=METHODS[i].search,
         budget=BUDGET + 2,  # the known points are scored again, to check that the model is the same

@@ -65,7 +65,9 @@ def search(task: tuple[Case, str, int, int]) -> tuple[Array, list[float] | None]
     case, name, budget, k = task
     (method,) = (m.search for m in METHODS if m.name == name)
     query = case.queries(k + 1)[k]
-    space = cfx.Space({j: cfx.Real(0.0, 1.0) for j in range(case.dimension)}).cost(weight=0)
+    space = cfx.Space({j: cfx.Real(0.0, 1.0) for j in range(case.dimension)}).cost(
+        weight=0, per_change=0
+    )
     answer = cfx.explain(
         lambda rows: case.f(rows.to_numpy()),
         dict(enumerate(query.tolist())),

@@ -73,7 +73,9 @@ def satisfy(task: tuple[int, int, int, bool]) -> dict[str, Any]:
     cnf = formula(variables, clauses, seed)
     model = cnf.value if literal else cnf.satisfied
     rows = assignments(variables)
-    space = cfx.Space({name: cfx.Categorical([False, True]) for name in rows}).cost(weight=0)
+    space = cfx.Space({name: cfx.Categorical([False, True]) for name in rows}).cost(
+        weight=0, per_change=0
+    )
     answer = cfx.explain(
         model,
         rows.iloc[0],

@@ -153,12 +153,12 @@ def ask(task: tuple[str, float]) -> float:
     """Return the counterfactual that the library finds."""
     kind, size = task
     start = float(f(QUERY))
-    space = cfx.Space({"x": cfx.Real(QUERY, HIGH)})
+    space = cfx.Space({"x": cfx.Real(QUERY, HIGH)}).cost(per_change=0)
     if kind == "threshold":
         target: Any = cfx.at_least(start + size)
     else:
         space = space.cost(weight=0)
-        target = cfx.increase(by=size)
+        target = cfx.reach(by=size)
     method = cfx.BayesCFX()
     answer = cfx.explain(
         model_frame, {"x": QUERY}, space, target, method=method, budget=40, tolerance=0.01, rng=0

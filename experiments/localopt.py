@@ -50,7 +50,9 @@ def descend(task: tuple[tuple[float, float], bool]) -> dict[str, Any]:
     """Follow the plain recurrence from a start, and check the certificate independently."""
     start, exact = task
     side = 4.0  # the scale of a feature is a quarter of its range, so it is 1 here
-    space = cfx.Space({"a": cfx.Real(0.0, side), "b": cfx.Real(0.0, side)}).cost(weight=0)
+    space = cfx.Space({"a": cfx.Real(0.0, side), "b": cfx.Real(0.0, side)}).cost(
+        weight=0, per_change=0
+    )
     method = cfx.ProjectedGradient(
         step=ETA * side**2,
         tolerance=side * DELTA,

@@ -112,10 +112,9 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def space() -> cfx.Space:
-    """Return the features, all free."""
-    return cfx.Space(
-        {"age": cfx.Real(18, 100), "debt": cfx.Real(0, 50), "income": cfx.Real(0, 100)}
-    )
+    """Return the features, all free; the cost is the ℓ1 distance, as in the paper."""
+    features = {"age": cfx.Real(18, 100), "debt": cfx.Real(0, 50), "income": cfx.Real(0, 100)}
+    return cfx.Space(features).cost(per_change=0)
 
 
 def ask(task: tuple[str, str]) -> dict[str, Any]:
@@ -135,7 +134,7 @@ def ask(task: tuple[str, str]) -> dict[str, Any]:
         lambda rows: model(rows),
         QUERY,
         asked.space(space()),
-        cfx.increase(by=by),
+        cfx.reach(by=by),
         method="bayes-cfx",
         n=asked.answers,
         budget=BUDGET,

@@ -124,7 +124,7 @@ def _scene(data: taxi.Taxi, variant: Variant, model: taxi.Duration, settings: Se
     model = taxi.Duration(model.booster, variant.seconds)
     space = data.space(query, derive=variant.derive)
     if not variant.cost:
-        space = space.cost(weight=0)
+        space = space.cost(weight=0, per_change=0)
     rows = taxi.grid(data, query, settings.pick(*DISTANCES), derive=variant.derive)
     start = float(model(frame(data, query))[0])
     return Scene(variant, query, model, space, start, rows, model(rows))
@@ -163,7 +163,7 @@ def ask(task: tuple[taxi.Duration, pd.Series[Any], cfx.Space, int, range]) -> li
             model,
             query,
             space,
-            cfx.increase(percent=percent),
+            cfx.reach(percent=percent),
             method=DEFAULTS.search,
             budget=BUDGET,
             tolerance=TOLERANCE,

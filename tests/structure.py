@@ -165,7 +165,7 @@ def _make_problem(folder: Path) -> Problem:
 
 def _explain(problem: Problem, row: int) -> None:
     """Call `explain` with its defaults, without the proof: a sweep."""
-    target = bayescfx.increase(percent=25)
+    target = bayescfx.reach(percent=25)
     query = problem.X.iloc[row]
     options: dict[str, Any] = {"prove": False} if HAS_PROOFS else {}
     answer = bayescfx.explain(problem.model, query, problem.space, target, rng=0, **options)
@@ -174,7 +174,7 @@ def _explain(problem: Problem, row: int) -> None:
 
 def _explain_bayes(problem: Problem, row: int) -> None:
     """Call `explain` with 40 rows: Bayes-CFX."""
-    target = bayescfx.increase(percent=25)
+    target = bayescfx.reach(percent=25)
     query = problem.X.iloc[row]
     answer = bayescfx.explain(
         problem.model, query, problem.space, target, method="bayes-cfx", budget=40, rng=0
@@ -184,7 +184,7 @@ def _explain_bayes(problem: Problem, row: int) -> None:
 
 def _run_command(folder: Path, row: int) -> None:
     """Run ``bayescfx explain``."""
-    words = ["explain", *_files(folder), "--query", str(row), "--target", "+25%"]
+    words = ["explain", *_files(folder), "--query", str(row), "--target", "=+25%"]
     words += ["--prove", "0"] if HAS_PROOFS else []
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
@@ -237,13 +237,13 @@ def _wait_for(page: Any) -> None:
 
 def _ask_page(page: Any, cells: dict[str, Any], output: float) -> None:
     """Send what the page sends for one question: the target, the question, its events."""
-    goal = {"target": "+25%", "output": output}
+    goal = {"target": "=+25%", "output": output}
     meaning = page.post("/api/target", json=goal)
     if meaning.status_code == 404:  # the path before the redesign
         meaning = page.post("/api/goal", json=goal)
     assert meaning.status_code == 200, meaning.text
     space = {"fix": ["sex"], "only_up": ["age"]}
-    question = {"cells": cells, "target": "+25%", "space": space, "method": "sweep"}
+    question = {"cells": cells, "target": "=+25%", "space": space, "method": "sweep"}
     posted = page.post("/api/questions", json=question)
     assert posted.status_code == 202, posted.text
     number = posted.json()["id"]

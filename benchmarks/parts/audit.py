@@ -1,8 +1,8 @@
 """Audit: how many answers can be improved, and by how much.
 
 The five tables were not used for tuning: smooth and stepped functions, integers, categories, a
-cyclic feature and rules. Answers are judged by the objective of the search (distance and a premium
-per changed feature) and by the distance alone.
+cyclic feature and rules. Answers are judged by their cost, the objective of the search, and by the
+distance alone.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _rows(cells: list[Cell], measure: str) -> list[list[object]]:
         name = f"{label}: {cell['data']} {cell['model']}"
         rows.append([name, *_figures(cell["answers"], measure), ""])
     everything = [record for cell in cells for record in cell["answers"]]
-    has_aim = measure == "effort" and budget in AIMS
+    has_aim = measure == "cost" and budget in AIMS
     share_above_10 = summary(everything, measure)[2]
     verdict = aim(share_above_10, "<=", AIMS[budget]) if has_aim else ""
     rows.append([f"{label}: all", *_figures(everything, measure), verdict])
@@ -159,13 +159,13 @@ def _figures(records: Records, measure: str) -> list[Any]:
 def _show_improved(cells: list[Cell]) -> None:
     """Print the missed answers and those improved by more than 10 %, the largest gain first."""
     pairs = [(record, cell["budget"]) for cell in cells for record in cell["answers"]]
-    pairs.sort(key=lambda pair: -(pair[0]["gain"]["effort"] or 0.0))
+    pairs.sort(key=lambda pair: -(pair[0]["gain"]["cost"] or 0.0))
     for record, budget in pairs:
         if record["missed"]:
-            print(f"  missed with {budget} rows: {record['case']}: {record['nearer']['effort']}")
-        elif record["reached"] and record["gain"]["effort"] > BEATEN[-1]:
+            print(f"  missed with {budget} rows: {record['case']}: {record['nearer']['cost']}")
+        elif record["reached"] and record["gain"]["cost"] > BEATEN[-1]:
             print(
-                f"  improved by {record['gain']['effort']:.0%} with {budget} rows: "
-                f"{record['case']}: {record['answer']} at {record['price']['effort']:.3g}; "
-                f"{record['nearer']['effort']} by {', '.join(record['by']['effort'][1:])}"
+                f"  improved by {record['gain']['cost']:.0%} with {budget} rows: "
+                f"{record['case']}: {record['answer']} at {record['price']['cost']:.3g}; "
+                f"{record['nearer']['cost']} by {', '.join(record['by']['cost'][1:])}"
             )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
-from bayescfx.space.effort import PREMIUM
+from bayescfx.space.cost import Cost
 from benchmarks.limit import limit
 from benchmarks.mixed import available
 from benchmarks.parts import Settings
@@ -46,36 +46,35 @@ def questions(model: str, queries: int) -> list[Case]:
     return reachable_cell(CELLS[model], model, SHIFT, queries)
 
 
-def exact(case: Case, premium: float = 0.0) -> float:
+def exact(case: Case, per_change: float = 0.0) -> float:
     """Return the exact optimum; nan where it is not known."""
     if case.model in ("lgbm", "rf"):
-        return limit(case, premium)
-    return nearest_distance(case) if case.model == "logistic" and not premium else np.nan
+        return limit(case, per_change)
+    return nearest_distance(case) if case.model == "logistic" and not per_change else np.nan
 
 
 def relative(cases: list[Case], records: Records) -> dict[str, float | None]:
-    """Return median and worst distance in units of the optimum; a miss is infinitely far.
+    """Return median and worst distance and cost in units of the optimum; a miss is infinite.
 
-    Questions that no two changes can answer are left out. The figures with ``_effort`` include the
-    premium per changed feature on both sides.
+    Questions that no two changes can answer are left out. The figures with ``_cost`` are those
+    of the cost, the others of the distance.
     """
     figures: dict[str, float | None] = {}
-    for name, premium in (("", 0.0), ("_effort", PREMIUM)):
-        best = {c.key: exact(c, premium) for c in cases}
+    for name, per_change in (("", 0.0), ("_cost", Cost.per_change)):
+        best = {c.key: exact(c, per_change) for c in cases}
         known = [r for r in records if np.isfinite(best[r["case"]])]
-        ratios = [_price(r, premium) / best[r["case"]] for r in known]
+        ratios = [_price(r, per_change) / best[r["case"]] for r in known]
         figures[f"relative{name}"] = float(np.median(ratios)) if ratios else None
         figures[f"worst{name}"] = float(np.max(ratios)) if ratios else None
         figures.setdefault("compared", len(ratios))
     return figures
 
 
-def _price(record: dict[str, Any], premium: float) -> float:
-    """Return the distance of an answer with the premium per changed feature; inf for a miss."""
+def _price(record: dict[str, Any], per_change: float) -> float:
+    """Return the distance of an answer plus a price per change; infinite for a miss."""
     if not record["hit"]:
         return np.inf
-    distance = float(record["distance"])
-    return distance + premium * float(record["features"]) * min(distance, 1.0)
+    return float(record["distance"]) + per_change * float(record["features"])
 
 
 def distance_ratio(ours: Records, theirs: Records) -> float | None:
@@ -142,9 +141,9 @@ def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
 def show(figures: dict[str, Any]) -> None:
     """Print all sides of each cell, and our aims."""
     cells = figures["cells"]
-    keys = ("hits", "mean", "median", "compared", "relative", "worst", "relative_effort")
-    keys += ("worst_effort", "nearer", "features", "rows")
-    head = ["", "", "hits", "mean", "median", "compared", "of limit", "worst", "with premium"]
+    keys = ("hits", "mean", "median", "compared", "relative", "worst", "relative_cost")
+    keys += ("worst_cost", "nearer", "features", "rows")
+    head = ["", "", "hits", "mean", "median", "compared", "of limit", "worst", "cost of limit"]
     head += ["worst", "ours / this", "features", "rows", "CPU ms", "in model", "aims"]
     rows = [
         [
@@ -159,8 +158,8 @@ def show(figures: dict[str, Any]) -> None:
     ]
     show_table(
         f"Cheap models, method {figures['method']!r}: distances; of the exact optimum (two "
-        f"features; cancer: any) median and worst, also with {PREMIUM:g} per changed feature; ours "
-        "in units of each side's, where both hit",
+        f"features; cancer: any) median and worst, also of the cost ({Cost.per_change:g} per "
+        "change); ours in units of each side's, where both hit",
         head,
         rows,
     )

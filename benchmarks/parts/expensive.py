@@ -61,8 +61,8 @@ def show(figures: dict[str, Any]) -> None:
         "median",
         "relative",
         "worst",
-        "relative_effort",
-        "worst_effort",
+        "relative_cost",
+        "worst_cost",
         "rows",
         "seconds",
     )
@@ -77,7 +77,7 @@ def show(figures: dict[str, Any]) -> None:
         ]
         for c in figures["cells"]
     ]
-    head = ["", "problems", "hits", "distance", "of limit", "worst", "with premium"]
+    head = ["", "problems", "hits", "distance", "of limit", "worst", "cost of limit"]
     head += ["worst", "rows", "CPU s"]
     title = f"Expensive models, method {figures['method']!r}, {figures['seeds']} seeds"
     show_table(

@@ -48,7 +48,7 @@ def many(model: str, seed: int, n_jobs: int) -> list[tuple[Any, ...]]:
         fitted("diabetes", model).predict,
         table("diabetes").X[rows],
         space("diabetes"),
-        cfx.increase(percent=30),
+        cfx.reach(percent=30),
         method="bayes-cfx",
         budget=MANY_BUDGET,
         rng=seed,

@@ -66,6 +66,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.potentials import AEP as AEP
     from bayescfx.potentials import SEP as SEP
     from bayescfx.potentials import Plateau as Plateau
+    from bayescfx.potentials import Valley as Valley
     from bayescfx.potentials import at_least as at_least
     from bayescfx.potentials import at_most as at_most
     from bayescfx.potentials import between as between
@@ -119,7 +120,9 @@ _HOMES = {
         "models.loaders": "LoadError UntrustedError load_model",
         "models": "probability",
         "models.isolated": "isolated",
-        "potentials": ("AEP SEP Plateau at_least at_most between change decrease increase reach"),
+        "potentials": (
+            "AEP SEP Plateau Valley at_least at_most between change decrease increase reach"
+        ),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "result.assessment": "WhatIf assess what_if",

@@ -19,8 +19,8 @@ from types import ModuleType
 
 #: How the text of a target looks, for help and messages.
 TARGET_SYNTAX = (
-    "'>= 150', '<= 0.3', '>= +20%' (at least 20 % more), '+20%', '-15' (15 less), '±10%', "
-    "'[140, 160]', '150' or '= -15'"
+    "'+20%' or '-15' (at least so much more or less), '±10%', '=+20%' (exactly), '>= 150', "
+    "'<= 0.3', '140..160' or '= 150'"
 )
 
 

@@ -12,7 +12,16 @@ from bayescfx.acquisition import (
 )
 from bayescfx.acquisition.integral import LogIntegral
 from bayescfx.arrays import Array
-from bayescfx.potentials import AEP, SEP, LevelPotential, Linked, Logit, Plateau, Potential
+from bayescfx.potentials import (
+    AEP,
+    SEP,
+    LevelPotential,
+    Linked,
+    Logit,
+    Plateau,
+    Potential,
+    Valley,
+)
 
 
 def log_ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> LogIntegral:
@@ -27,6 +36,7 @@ ALL: list[LevelPotential] = [
     Plateau(1.0, 2.0, 0.5),
     Plateau(1.0, math.inf, 0.5),
     Plateau(-math.inf, -1.0, 0.5),
+    Valley(0.5, 1.5),
     Linked(AEP(0.9, 0.4, -1), Logit()),
     Linked(Plateau(0.8, math.inf, 0.2), Logit()),
 ]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayescfx.potentials import AEP, SEP, LevelPotential, Plateau
+from bayescfx.potentials import AEP, SEP, LevelPotential, Plateau, Valley
 from bayescfx.potentials.ep_family import PEAK
 from tests.acquisition.cases import log_ei
 from tests.oracles import improvement
@@ -37,6 +37,8 @@ def potential_of(question: Question) -> LevelPotential:
             return Plateau(*question.shape)
         case "sep":
             return SEP(*question.shape)
+        case "valley":
+            return Valley(*question.shape)
         case kind:
             origin, width = question.shape
             return AEP(origin, width, side=1 if kind == "aep+" else -1)
@@ -62,8 +64,9 @@ def assert_gradient_accurate(question: Question, d_mean: float, d_std: float) ->
     """
     exact = improvement.gradient(question)
     misses = [float(abs(a - b)) for a, b in zip((d_mean, d_std), exact, strict=True)]
-    # deep inside a range the truth is smaller than any normal number
-    least = 1e-300 / question.std
+    # deep inside a range the truth is smaller than any normal number; in a valley's oracle, than
+    # any difference can tell
+    least = (1e-30 if question.kind == "valley" else 1e-300) / question.std
     bounds = [1e-6 * float(abs(b)) + least for b in exact]
     if any(not miss <= bound for miss, bound in zip(misses, bounds, strict=True)):
         effects = improvement.gradient_effect(question)
@@ -130,6 +133,16 @@ def plateau_questions(draw: st.DrawFn) -> Question:
     return Question("plateau", shape, draw(placed(potential, best, std)), std, best)
 
 
+@st.composite
+def valley_questions(draw: st.DrawFn) -> Question:
+    width = draw(st.sampled_from([1.0, 0.37, 250.0]))
+    shape = (draw(st.sampled_from([0.0, 1.5, -30.0])), width)
+    std = width * draw(exponents(-6.0, 3.0))
+    best = min(draw(levels()), PEAK * (1.0 - 1e-9))
+    potential = potential_of(Question("valley", shape, 0.0, std, best))
+    return Question("valley", shape, draw(placed(potential, best, std)), std, best)
+
+
 NEAR_PEAK = PEAK * (1.0 - 1e-12)
 CORNERS = [
     # the table of cases that the closed form gets wrong
@@ -171,6 +184,16 @@ CORNERS = [
     Question("plateau", (0.0, 1.0, 1.0), 100.0, 30.0, 0.0),
     Question("plateau", (0.0, 1.0, 1.0), 20.0, 5.0, 1e-6),
     Question("plateau", (0.0, 1.0, 1.0), -2.0, 0.3, -0.05),
+    # valleys: at the origin, on a slope, at the edge, inside, with a wide and a negative threshold
+    Question("valley", (0.0, 1.0), 0.0, 0.1, 0.3),
+    Question("valley", (0.0, 1.0), 0.0, 0.5, 0.0),
+    Question("valley", (-4.0, 0.5), -4.2, 0.01, 0.2),
+    Question("valley", (0.0, 1.0), 0.7, 1e-3, 0.3),
+    Question("valley", (0.0, 1.0), 1.0, 1e-3, 0.3678),
+    Question("valley", (2.0, 3.0), -4.0, 1.0, 0.1),
+    Question("valley", (0.0, 1.0), 0.3, 1e3, 0.3),
+    Question("valley", (0.0, 1.0), 0.5, 0.02, 0.3678),
+    Question("valley", (0.0, 1.0), 0.5, 0.2, -0.1),
     # where a part of the gradient is zero, or as good as zero
     Question("aep+", (0.0, 1.0), 0.0, 1.0, 0.0),
     Question("sep", (0.0, 1.0), 1e-7, 0.05, 0.3),
@@ -194,6 +217,12 @@ def test_log_ei_and_gradient_of_the_ep_family_are_accurate(question: Question) -
 @proof(6)
 @given(plateau_questions())
 def test_log_ei_and_gradient_of_plateaus_are_accurate(question: Question) -> None:
+    assert_accurate(question)
+
+
+@proof(30)
+@given(valley_questions())
+def test_log_ei_and_gradient_of_valleys_are_accurate(question: Question) -> None:
     assert_accurate(question)
 
 
@@ -242,17 +271,32 @@ def test_the_oracle_agrees_with_adaptive_quadrature_of_the_definition() -> None:
     def plateau(y: Any) -> Any:
         return mp.mpf(PEAK) / (1 + (max(0, -y, y - 1) / mp.mpf(0.5)) ** 2)
 
+    def valley(y: Any) -> Any:
+        t = min(1, abs((y - 0.5) / 2)) ** 2
+        return t * mp.exp(-t)
+
     cases: list[tuple[Question, Callable[[Any], Any]]] = [
         (Question("aep+", (0.5, 2.0), 1.7, 0.6, 0.2), ep),
         (Question("plateau", (0.0, 1.0, 0.5), 1.7, 0.6, 0.2), plateau),
+        (Question("valley", (0.5, 2.0), 1.7, 0.6, 0.2), valley),
     ]
+    knots: dict[str, list[float]] = {"aep+": [0.75, 1], "plateau": [0, 1], "valley": [-1.5, 2.5]}
     for question, rho in cases:
-        ((low, high),) = potential_of(question).superlevel(question.best)
-        mean, std, best = mp.mpf(question.mean), mp.mpf(question.std), mp.mpf(question.best)
-        with mp.workdps(30):
-            total = mp.quad(
-                lambda y: (rho(y) - best) * mp.exp(-(((y - mean) / std) ** 2) / 2),  # noqa: B023  # used at once
-                [low, 0.75, 1, high] if question.kind == "aep+" else [low, 0, 1, high],
-            )
-            value = mp.log(total / std / mp.sqrt(2 * mp.pi))
+        value = quadrature(question, rho, knots[question.kind])
         assert abs(float(value - improvement.log_ei(question))) < 1e-12
+
+
+def quadrature(question: Question, rho: Callable[[Any], Any], knots: list[float]) -> Any:
+    """Return log EI-CFX by adaptive quadrature of its definition, 30 deviations wide."""
+    mean, std, best = mp.mpf(question.mean), mp.mpf(question.std), mp.mpf(question.best)
+
+    def part(y: Any) -> Any:
+        return (rho(y) - best) * mp.exp(-(((y - mean) / std) ** 2) / 2)
+
+    with mp.workdps(30):
+        total = mp.mpf(0)
+        for low, high in potential_of(question).superlevel(question.best):
+            ends = max(low, -20.0), min(high, 20.0)
+            inner = [knot for knot in knots if ends[0] < knot < ends[1]]
+            total += mp.quad(part, [ends[0], *inner, ends[1]])
+        return mp.log(total / std / mp.sqrt(2 * mp.pi))

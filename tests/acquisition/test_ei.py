@@ -51,7 +51,7 @@ def test_everything_is_finite_where_improvement_is_possible(potential: LevelPote
         assert np.isfinite(out.d_std).all()
 
 
-@pytest.mark.parametrize("potential", ALL[:6], ids=repr)
+@pytest.mark.parametrize("potential", ALL[:7], ids=repr)
 def test_the_log_form_is_the_logarithm_of_a_plain_sum(potential: LevelPotential) -> None:
     t = np.linspace(-9.0, 9.0, 200_001)
     weight = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) * (t[1] - t[0])
@@ -61,7 +61,7 @@ def test_the_log_form_is_the_logarithm_of_a_plain_sum(potential: LevelPotential)
         assert value == pytest.approx(plain, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("potential", ALL[6:], ids=repr)
+@pytest.mark.parametrize("potential", ALL[7:], ids=repr)
 def test_a_linked_potential_is_integrated_on_the_link_scale(potential: LevelPotential) -> None:
     t = np.linspace(-9.0, 9.0, 200_001)
     weight = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) * (t[1] - t[0])
@@ -77,7 +77,7 @@ def differences(f: Callable[[Array, Array], Array], mean: Array, std: Array) -> 
     return d_mean, (f(mean, std + h) - f(mean, std - h)) / (2.0 * h)
 
 
-@pytest.mark.parametrize("potential", ALL[6:], ids=repr)
+@pytest.mark.parametrize("potential", ALL[7:], ids=repr)
 def test_gradients_of_linked_potentials_equal_differences(potential: LevelPotential) -> None:
     mean, std = points()
     std = np.maximum(std, 0.05)
@@ -180,7 +180,7 @@ def test_ei_and_log_ei_agree_everywhere(potential: LevelPotential) -> None:
         np.testing.assert_array_less(miss, 1e-10)
 
 
-@pytest.mark.parametrize("potential", ALL[:6], ids=repr)
+@pytest.mark.parametrize("potential", ALL[:7], ids=repr)
 def test_seams_between_regimes_are_invisible(potential: LevelPotential) -> None:
     # along a fine path through every regime, value and slopes may only move as their
     # neighbours say: the second difference of a smooth function is small
@@ -194,7 +194,7 @@ def test_seams_between_regimes_are_invisible(potential: LevelPotential) -> None:
     assert float(np.max(np.abs(steps) / (1.0 + np.abs(out.value[1:])))) < 1e-8
 
 
-@pytest.mark.parametrize("potential", ALL[:6], ids=repr)
+@pytest.mark.parametrize("potential", ALL[:7], ids=repr)
 def test_a_deviation_of_zero_is_the_limit(potential: LevelPotential) -> None:
     mean = np.linspace(-3.0, 4.0, 57)
     gain = potential.value(mean) - 0.1

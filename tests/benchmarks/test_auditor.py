@@ -40,20 +40,20 @@ def test_the_nearest_hit_is_found_from_any_answer(answer: list[float] | None) ->
 
 def test_an_optimal_answer_is_not_improved() -> None:
     auditor = audit(cfx.Space(FEATURES), [2.0, 0.0, 0.0])
-    assert auditor.price == pytest.approx({"distance": 0.8, "effort": 0.8 + 0.2 * 0.8}, rel=1e-12)
+    assert auditor.price == pytest.approx({"distance": 0.8, "cost": 0.8 + 0.2}, rel=1e-12)
 
 
 def test_constraints_are_respected() -> None:
     space = cfx.Space(FEATURES).require("a <= b").between({"b": (0, 1.5)}).fix("c")
     auditor = audit(space, None)
-    assert auditor.best["effort"] == pytest.approx([1.2, 1.2, 0.0], abs=0.02)
-    assert auditor.best["effort"] is not None
-    assert auditor.region.contains(auditor.best["effort"][None]).all()
+    assert auditor.best["cost"] == pytest.approx([1.2, 1.2, 0.0], abs=0.02)
+    assert auditor.best["cost"] is not None
+    assert auditor.region.contains(auditor.best["cost"][None]).all()
 
 
 def test_a_target_that_no_pair_reaches_is_not_found() -> None:
     assert audit(cfx.Space(FEATURES).between({"a": (0, 0.5), "b": (0, 1)}).fix("c"), None).best == {
-        "effort": None,
+        "cost": None,
         "distance": None,
     }
 
@@ -68,5 +68,5 @@ def test_all_levels_and_integers_are_tried() -> None:
 
     auditor = Auditor(region, model, lambda y: np.asarray(y == 1.0))
     auditor.audit(region.encode(data.iloc[[2]])[0])
-    assert auditor.best["effort"] is not None
-    assert pd.DataFrame(region.rows(auditor.best["effort"][None])).iloc[0].tolist() == [4, "z"]
+    assert auditor.best["cost"] is not None
+    assert pd.DataFrame(region.rows(auditor.best["cost"][None])).iloc[0].tolist() == [4, "z"]

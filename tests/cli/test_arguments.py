@@ -23,8 +23,11 @@ from tests.cli.shell import Shell
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--target", "abc"), "the target must be like '>= 150', '<= 0.3', '>= +20%'"),
-        (("--target", "[160, 140]"), "`low` must not exceed `high`; got 160 and 140. Swap them."),
+        (("--target", "abc"), "the target must be like '+20%' or '-15' (at least so much"),
+        (
+            ("--target", "[160, 140]"),
+            "`low` must not exceed `high`; got 160.0 and 140.0. Swap them.",
+        ),
         (("--fix", "agee"), "error: there is no feature 'agee'. Did you mean 'age'?"),
         (("--between", "bmi"), "--between must be like name=value; got 'bmi'."),
         (("--between", "bmi=a:b"), "--between for 'bmi' must be numbers; got 'a'."),

@@ -179,7 +179,7 @@ def test_the_output_is_called_by_its_name_wherever_it_is_named(named: Shell) -> 
     for text in (ran.out, markdown):
         assert "prediction" not in text
         assert "Target: premium " in text.replace("\\", "")
-    assert re.search(r"Target: premium [\d.]+ € \(10 % above [\d.]+ €\)", ran.out)
+    assert re.search(r"Target: premium at least [\d.]+ € \(10 % above [\d.]+ €\)", ran.out)
     assert re.search(r"  premium +[\d.]+ → [\d.]+ €", ran.out)
     assert "premium, €" in markdown
     assert "best premium " in ran.err

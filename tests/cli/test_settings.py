@@ -33,7 +33,7 @@ bmi = [18, 40]
 glucose = ["low", "middle"]
 
 [space.cost]
-weight = 0.2
+per_change = 3
 """
 
 
@@ -43,13 +43,18 @@ def test_a_settings_file_holds_options_and_space(shell: Shell) -> None:
     (nested / "s.toml").write_text(
         SETTINGS.replace('"m.txt"', '"../m.txt"').replace('"X.csv"', '"../X.csv"')
     )
-    ran = shell("explain", "--settings", "shared/s.toml", "--query", "3", "--json", "--quiet")
+    words = ("--settings", "shared/s.toml", "--query", "3", "--json", "--quiet")
+    ran = shell("explain", *words)
     assert ran.code in (0, 3)
     (found,) = ran.content["counterfactuals"]
     assert ran.content["seed"] == 1
     assert found["row"]["sex"] == "female"
     assert found["row"]["age"] >= 24
     assert "bmi" not in found["changes"] or found["row"]["bmi"] * 2 % 1 == 0
+    assert found["cost"] == pytest.approx(found["distance"] + 3 * found["n_changes"])
+    cheaper = shell("explain", *words, "--cost", "per_change=0")
+    (found,) = cheaper.content["counterfactuals"]
+    assert found["cost"] == found["distance"]
 
 
 def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None:
@@ -85,7 +90,7 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("[space.between]\nsex = ['mal']", "'sex' has no level 'mal'. Did you mean 'male'? Lev"),
         (
             "[space.cost]\nweigt = 1",
-            "'space.cost' in 'bad.toml' must have only weight, norm, per_feat",
+            "'space.cost' in 'bad.toml' must have only per_change, per_feature",
         ),
         (
             "[space.near_data]\nq = 1",
@@ -115,7 +120,7 @@ def test_missing_options_are_errors(option: str, shell: Shell) -> None:
 
 def test_steps_are_given_as_text_and_in_a_file(shell: Shell) -> None:
     (shell.folder / "steps.toml").write_text("[space]\nsteps = { bmi = 2.5 }\n")
-    words = ("--query", "3", "--target", ">= +2%", "--allow", "bmi", "--json")
+    words = ("--query", "3", "--target", "+2%", "--allow", "bmi", "--json")
     for given in (("--step", "bmi=2.5"), ("--settings", "steps.toml")):
         (found,) = shell.explain(*words, *given).content["counterfactuals"]
         assert found["row"]["bmi"] % 2.5 == 0
@@ -137,3 +142,17 @@ def test_constraints_as_text_become_what_python_takes() -> None:
         "steps": {"a": 2},
         "fix": ["a"],
     }
+
+
+def test_diverse_answers_from_a_file_and_the_command_line(shell: Shell) -> None:
+    (shell.folder / "s.toml").write_text(SETTINGS.split("[features]")[0] + "n = 2\n")
+    (shell.folder / "d.toml").write_text(
+        SETTINGS.split("[features]")[0] + "n = 2\ndiverse = true\n"
+    )
+    words = ("--query", "3", "--target", ">= +5%", "--budget", "400", "--json", "--quiet")
+    typed = shell("explain", "--settings", "s.toml", *words, "--diverse")
+    in_file = shell("explain", "--settings", "d.toml", *words)
+    assert typed.content["counterfactuals"] == in_file.content["counterfactuals"]
+    changed = [set(found["changes"]) for found in typed.content["counterfactuals"]]
+    assert len(changed) == 2
+    assert sum(map(len, changed)) == len(set.union(*changed))

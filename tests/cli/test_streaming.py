@@ -18,7 +18,7 @@ import bayescfx as cfx
 from tests.cli.shell import Shell
 from tests.people import people
 
-MANY = ("explain-many", "--model", "m.txt", "--data", "X.csv", "--target", ">= +5%", "--quiet")
+MANY = ("explain-many", "--model", "m.txt", "--data", "X.csv", "--target", "+5%", "--quiet")
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_answers_are_those_of_python(shell: Shell, name: str) -> None:
     assert found["query"].tolist() == list(range(40))
     assert sorted(p.name for p in shell.folder.glob("a.*")) == ["a.csv", "a.parquet"]
     model, space = cfx.load_model("m.txt"), cfx.Space.from_data(people()[0])
-    target = cfx.at_least(percent=5)
+    target = cfx.increase(percent=5)
     many = cfx.explain_many(model.model, table, space, target, method="random", budget=9, rng=0)
     assert found["status"].tolist() == [a.status for a in many]
     assert found["output"].tolist() == [a.best.output for a in many]

@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 import bayescfx as cfx
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import other_model_error
 from bayescfx.models.identity import ModelIdentity
 from tests.conftest import Recorder
 
@@ -40,7 +41,7 @@ def test_a_file_of_an_earlier_model_is_refused_and_can_be_cleared(tmp_path: Path
         ask(old, known)
     with Evaluations.open(tmp_path / "known.db") as known:
         model, before = Recorder(new), known.to_frame()
-        with pytest.raises(cfx.EvaluationsError, match=r"it gives 41 where they have 1, for \{'a'"):
+        with pytest.raises(cfx.EvaluationsError, match=r"it gives 41\.0 where they have 1\.0, for"):
             ask(model, known)
         assert len(model.rows) == 6  # three rows twice, to rule out noise
         pd.testing.assert_frame_equal(known.to_frame(), before)
@@ -240,3 +241,8 @@ def test_a_model_that_fails_after_the_search_does_not_lose_the_answer() -> None:
     with pytest.warns(cfx.BayesCFXWarning, match="it returned nan and"):
         answer = cfx.explain(gone, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
     assert answer.reached
+
+
+def test_outputs_of_another_model_are_told_apart() -> None:
+    text = str(other_model_error(0.1 + 0.2, 0.3, "{'a': 1.0}"))
+    assert "it gives 0.30000000000000004 where they have 0.3, for {'a': 1.0}" in text

@@ -17,7 +17,6 @@ import bayescfx as cfx
 from bayescfx.errors import ModelError, SettingsError
 from bayescfx.potentials import contains
 from bayescfx.result.menu import MenuItem
-from bayescfx.space.effort import effort
 
 
 def small_table(seed: int) -> tuple[pd.DataFrame, Any]:
@@ -50,7 +49,7 @@ def test_menu_equals_brute_force(seed: int) -> None:
     before = float(model.predict(X.iloc[[seed]])[0])
     accepted = target.acceptance(before, 0.05)
     hits = contains(accepted, model.predict(region.rows(rows)))
-    costs = np.where(hits, effort(region, rows), np.inf)
+    costs = np.where(hits, region.cost(rows), np.inf)
     changes = region.changes(rows)
     names = list(X.columns)
     n_sets = sum(len(list(combinations(names, k))) for k in (1, 2, 3))

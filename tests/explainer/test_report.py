@@ -198,8 +198,8 @@ def test_every_answer_of_a_space_with_data_states_its_plausibility() -> None:
     assert along.to_frame()["plausibility"].tolist() == [along.best.plausibility]
     assert cfx.Explanation.from_json(along.to_json()).best.plausibility == along.best.plausibility
     many = cfx.Explanations([along, across]).to_frame(changes_only=True)
-    added = ["output", "valid", "potential", "cost", "n_changes", "plausibility"]
-    assert many.columns[-6:].tolist() == added
+    added = ["output", "valid", "potential", "cost", "distance", "n_changes", "plausibility"]
+    assert many.columns[-7:].tolist() == added
     near = cfx.explain(model, query, space.near_data(frame), 12.0, rng=0, budget=300)
     assert near.reached
     assert near.best.plausibility is not None

@@ -205,7 +205,7 @@ def test_batches_are_deterministic() -> None:
 def test_a_second_question_is_cheaper() -> None:
     known, X = cfx.Evaluations(), mixed()
     model = Recorder(pipeline("histogram").predict)
-    target = cfx.increase(by=2)
+    target = cfx.reach(by=2)
     first = cfx.explain(model, X.iloc[0], people(), target, budget=60, rng=0, evaluations=known)
     assert first.reached
     assert first.evaluations is known

@@ -129,8 +129,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "target": (
         cfx.TargetError,
-        "the target must be like '>= 150', '<= 0.3', '>= +20%' (at least 20 % more), '+20%', "
-        "'-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'; got 'up'.",
+        "the target must be like '+20%' or '-15' (at least so much more or less), '±10%', '=+20%' "
+        "(exactly), '>= 150', '<= 0.3', '140..160' or '= 150'; got 'up'.",
         {"target": "up"},
     ),
     "missing column": (

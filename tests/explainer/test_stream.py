@@ -120,6 +120,10 @@ def test_what_a_stream_can_not_take_is_said() -> None:
         cfx.explain_stream(model, X, space, 1.0)  # type: ignore[arg-type]
     with pytest.raises(cfx.QueryError, match="`frames` must be DataFrames; got str"):
         next(cfx.explain_stream(model, ["rows"], space, 1.0))  # type: ignore[list-item]
+    with pytest.raises(cfx.QueryError, match="`frames` must be DataFrames; got tuple"):
+        next(cfx.explain_stream(model, [(0,)], space, 1.0))  # type: ignore[list-item]
+    with pytest.raises(cfx.SettingsError, match="position of a table in `frames`"):
+        next(cfx.explain_stream(model, [("first", X)], space, 1.0))  # type: ignore[list-item]
 
 
 def test_ctrl_c_is_raised_after_the_last_whole_block(tmp_path: Path) -> None:

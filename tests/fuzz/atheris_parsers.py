@@ -95,7 +95,7 @@ SEEDS: dict[str, list[str | Callable[[], str]]] = {
         "o == 'high' -> a >= 1e-3",
         "1 <= a < 5",
     ],
-    "targets": ["+10%", ">= 1.5e3", "between 1 and 2", "[1, 2]", "± 3 percent"],
+    "targets": ["+10%", ">= 1.5e3", "between 1 and 2", "[1, 2]", "± 3 percent", "=-20%"],
     "queries": [
         '{"a": 1, "b c": 2, "d": "x", "o": "low"}',
         "2",

@@ -122,13 +122,16 @@ def targets() -> Iterator[Call]:
         yield Call(name, getattr(cfx, name), {"by": 1.0, "percent": None})
         yield Call(name, getattr(cfx, name), {"by": None, "percent": 10.0})
     for name in ("at_least", "at_most"):
-        yield Call(name, getattr(cfx, name), {"value": 1.0, "by": None, "percent": None})
+        yield Call(name, getattr(cfx, name), {"value": 1.0})
     yield Call("between", cfx.between, {"low": 1.0, "high": 2.0})
     yield Call("reach", cfx.reach, {"value": 1.0})
+    yield Call("reach", cfx.reach, {"by": -1.0, "percent": None})
+    yield Call("reach", cfx.reach, {"by": None, "percent": 10.0})
     yield Call("AEP", cfx.AEP, {"origin": 0.0, "width": 1.0, "side": 1})
     yield Call("SEP", cfx.SEP, {"origin": 0.0, "width": 1.0})
     yield Call("Plateau", cfx.Plateau, {"low": 0.0, "high": 1.0, "width": 1.0})
-    for made in (cfx.AEP(0, 1), cfx.SEP(0, 1), cfx.Plateau(0, 1, 1)):
+    yield Call("Valley", cfx.Valley, {"origin": 0.0, "width": 1.0})
+    for made in (cfx.AEP(0, 1), cfx.SEP(0, 1), cfx.Plateau(0, 1, 1), cfx.Valley(0, 1)):
         kind = type(made).__name__
         yield Call(f"{kind}.value", made.value, {"y": [0.5]})
         yield Call(f"{kind}.slope", made.slope, {"y": [0.5]})
@@ -199,7 +202,11 @@ def verbs() -> Iterator[Call]:
     yield Call("Space.require", made.require, {"rule": "a <= b", "label": "order"})
     yield Call("Space.max_changes", made.max_changes, {"k": 2})
     yield Call("Space.derive", made.derive, {"name": "a", "function": lambda rows: rows["b"]})
-    yield Call("Space.cost", made.cost, {"weight": 1.0, "norm": 1.0, "per_feature": {"a": 2.0}})
+    yield Call(
+        "Space.cost",
+        made.cost,
+        {"per_change": 0.5, "per_feature": {"a": 2.0}, "norm": 1.0, "weight": 1.0},
+    )
     yield Call("Space.group", made.group, {"name": "pq", "columns": ["p", "q"]})
     yield Call("Space.steps", made.steps, {"steps": {"a": 0.5}})
     yield Call("Space.near_data", made.near_data, {"X": TABLE, "quantile": 0.9})

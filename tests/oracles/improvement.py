@@ -26,7 +26,7 @@ _FAR = 160  # nats below the largest piece where a piece is left out: 1e-69
 class Question:
     """One evaluation of log EI-CFX: a potential by its numbers, and the three arguments."""
 
-    kind: str  # "aep+", "aep-", "sep" or "plateau"
+    kind: str  # "aep+", "aep-", "sep", "valley" or "plateau"; "valley+", "valley-": a side
     shape: tuple[float, ...]  # (origin, width), or (low, high, width)
     mean: float
     std: float
@@ -64,10 +64,12 @@ def log_ei(question: Question, mean: Any = None, std: Any = None) -> Any:
         if question.kind == "plateau":
             total = _plateau(shape, mean, std, best)[0]
         else:
-            sides = {"aep+": (1,), "aep-": (-1,), "sep": (-1, 1)}[question.kind]
+            sides = {"+": (1,), "-": (-1,)}.get(question.kind[-1], (-1, 1))
+            is_valley = question.kind.startswith("valley")
             origin, width = shape
             total = mp.fsum(
-                _one_side(side * (mean - origin) / width, std / width, best) for side in sides
+                _one_side(side * (mean - origin) / width, std / width, best, is_valley)
+                for side in sides
             )
         total += floor
         return mp.log(total) if total > 0 else mp.mpf("-inf")
@@ -115,10 +117,11 @@ def term_sizes(question: Question) -> tuple[float, float]:
 
     A sum is known to no better than the roundings of its terms; 0 for all other potentials.
     """
-    if question.kind != "sep":
+    one_sided = {"sep": ("aep-", "aep+"), "valley": ("valley-", "valley+")}.get(question.kind)
+    if one_sided is None:
         return 0.0, 0.0
     sizes = [0.0, 0.0]
-    for kind in ("aep-", "aep+"):
+    for kind in one_sided:
         side = Question(kind, question.shape, question.mean, question.std, max(question.best, 0.0))
         share = mp.exp(log_ei(side) - log_ei(question))
         for k, part in enumerate(gradient(side)):
@@ -126,13 +129,13 @@ def term_sizes(question: Question) -> tuple[float, float]:
     return sizes[0], sizes[1]
 
 
-def _one_side(m: Any, s: Any, best: Any) -> Any:
+def _one_side(m: Any, s: Any, best: Any, is_valley: bool = False) -> Any:
     """Return EI of ``z**2 exp(-z**2)``, z > 0, with digits doubled until they suffice."""
     digits = DIGITS
     previous = None
     while digits < 10_000:
         with mp.workdps(digits):
-            value = _closed_form(+m, +s, +best)
+            value = _closed_form(+m, +s, +best, is_valley)
         if previous is not None and abs(value - previous) <= mp.mpf(10) ** -50 * abs(value):
             return value
         previous = value
@@ -140,11 +143,15 @@ def _one_side(m: Any, s: Any, best: Any) -> Any:
     raise ArithmeticError(f"no convergence at {m}, {s}, {best}")
 
 
-def _closed_form(m: Any, s: Any, best: Any) -> Any:
+def _closed_form(m: Any, s: Any, best: Any, is_valley: bool) -> Any:
     if best >= mp.exp(-1):
         return mp.mpf(0)
     z0 = mp.sqrt(-mp.lambertw(-best, 0).real) if best else mp.mpf(0)
     z1 = mp.sqrt(-mp.lambertw(-best, -1).real) if best else mp.inf
+    beyond = mp.mpf(0)
+    if is_valley:  # it ends at its peak, and stays there
+        z1 = mp.mpf(1)
+        beyond = (mp.exp(-1) - best) * _mass((z1 - m) / s, mp.inf)
     kappa = 1 + 2 * s * s
     gamma = m / kappa
     eta = s / mp.sqrt(kappa)
@@ -155,7 +162,7 @@ def _closed_form(m: Any, s: Any, best: Any) -> Any:
     m2 = m0 + _moment(a) - _moment(b)
     inner = gamma * gamma * m0 + 2 * gamma * eta * m1 + eta * eta * m2
     scale = mp.exp(-m * m / kappa) / mp.sqrt(kappa)
-    return scale * inner - best * _mass((z0 - m) / s, (z1 - m) / s)
+    return scale * inner - best * _mass((z0 - m) / s, (z1 - m) / s) + beyond
 
 
 def _density(x: Any) -> Any:

@@ -36,7 +36,7 @@ def numbers() -> cfx.Explanation:
     X = np.random.default_rng(0).uniform(size=(60, 3))
     space = cfx.Space.from_data(X).between({0: (0.3, 0.6)})
     return cfx.explain(
-        linear, np.array([0.4, 0.5, 0.5]), space, cfx.increase(by=1.5), budget=40, rng=0
+        linear, np.array([0.4, 0.5, 0.5]), space, cfx.reach(by=1.5), budget=40, rng=0
     )
 
 

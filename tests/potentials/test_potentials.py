@@ -21,6 +21,7 @@ from bayescfx.potentials import (
     Logit,
     Plateau,
     Potential,
+    Valley,
     contains,
 )
 from bayescfx.potentials.ep_family import PEAK, depth, ep_edges
@@ -36,10 +37,12 @@ FAMILY: list[LevelPotential] = [
     Plateau(2.0, 2.0, 1.5),
     Plateau(1.0, math.inf, 0.5),
     Plateau(-math.inf, -1.0, 0.5),
+    Valley(0.5, 0.75),
 ]
 LINKED: list[LevelPotential] = [
     Linked(AEP(0.9, 0.4, -1), Logit()),
     Linked(Plateau(0.7, math.inf, 0.1), Logit()),
+    Linked(Valley(0.6, 0.3), Logit()),
 ]
 SAMPLED: list[LevelPotential] = [
     Sampled(SEP(0.0, 1.0), -3.0, 3.0),
@@ -219,6 +222,9 @@ def test_monotone_roots_are_found_next_to_a_peak() -> None:
         (lambda: Plateau(2.0, 1.0, 1.0), "`low` must not exceed `high`; got 2.0 and 1.0"),
         (lambda: Plateau(math.nan, 1.0, 1.0), "`low` must not exceed `high`; got nan and 1.0"),
         (lambda: Plateau(-math.inf, math.inf, 1.0), "must be finite; got both infinite"),
+        (lambda: Valley(0.0, 0.0), "Valley: `width` must be positive; got 0.0"),
+        (lambda: Valley(1.0, 1e-20), "Valley: `width` 1e-20 is lost in rounding"),
+        (lambda: Valley(math.nan, 1.0), "Valley: `origin` must be a finite number; got nan"),
         (lambda: Plateau(0.0, 1.0, 0.0), "Plateau: `width` must be positive; got 0.0"),
         (lambda: AEP(0.0, 1.0).target_set(1.0), "`epsilon` must be at least 0 and less than 1"),
         (lambda: SEP(0.0, 1.0).target_set(-0.1), "`epsilon` must be at least 0 and less than 1"),

@@ -18,6 +18,7 @@ from bayescfx.potentials import (
     LevelPotential,
     Plateau,
     Target,
+    Valley,
     at_least,
     at_most,
     between,
@@ -32,6 +33,10 @@ from bayescfx.potentials.targets import as_target, target_from_dict, tolerance_e
 OURS: list[Target] = [
     reach(171),
     reach(-0.25),
+    reach(by=3),
+    reach(percent=20),
+    reach(by=-0.5),
+    reach(percent=-12.5),
     increase(by=3),
     increase(percent=20),
     decrease(by=0.5),
@@ -42,17 +47,16 @@ OURS: list[Target] = [
     between(310, 310),
     at_least(150),
     at_most(-20),
-    at_least(by=3),
-    at_least(percent=20),
-    at_most(by=0.5),
-    at_most(percent=12.5),
 ]
 
 
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        (reach(171), "171"),
+        (reach(171), "exactly 171"),
+        (reach(-0.25), "exactly -0.25"),
+        (reach(by=3), "=+3"),
+        (reach(percent=-20), "=-20 %"),
         (increase(percent=20), "+20 %"),
         (decrease(percent=20), "-20 %"),
         (change(by=3.5), "±3.5"),
@@ -60,8 +64,6 @@ OURS: list[Target] = [
         (at_least(150), "at least 150"),
         (at_most(0.5), "at most 0.5"),
         (between(100, 150), "between 100 and 150"),
-        (at_least(by=3), "at least 3 more"),
-        (at_most(percent=20), "at least 20 % less"),
     ],
 )
 def test_targets_have_a_text(target: Target, words: str) -> None:
@@ -73,16 +75,16 @@ def test_targets_have_a_text(target: Target, words: str) -> None:
     [
         (reach(150), 100.0, AEP(100.0, 50.0, 1)),
         (reach(0.5), 0.75, AEP(0.75, 0.25, -1)),
-        (increase(by=3), 10.0, AEP(10.0, 3.0, 1)),
-        (decrease(percent=20), 50.0, AEP(50.0, 10.0, -1)),
-        (increase(percent=20), -50.0, AEP(-50.0, 10.0, 1)),
-        (change(percent=50), -4.0, SEP(-4.0, 2.0)),
+        (reach(by=3), 10.0, AEP(10.0, 3.0, 1)),
+        (reach(percent=-20), 50.0, AEP(50.0, 10.0, -1)),
+        (reach(percent=20), -50.0, AEP(-50.0, 10.0, 1)),
+        (change(percent=50), -4.0, Valley(-4.0, 2.0)),
         (between(1, 2), 5.0, Plateau(1.0, 2.0, 1.0)),
         (at_least(150), 120.0, Plateau(150.0, math.inf, 10.0)),
         (at_most(-3), 0.0, Plateau(-math.inf, -3.0, 1.0)),
-        (at_least(by=30), 120.0, Plateau(150.0, math.inf, 10.0)),
-        (at_least(percent=30), -10.0, Plateau(-7.0, math.inf, 1.0)),
-        (at_most(percent=30), 10.0, Plateau(-math.inf, 7.0, 1.0)),
+        (increase(by=30), 120.0, Plateau(150.0, math.inf, 10.0)),
+        (increase(percent=30), -10.0, Plateau(-7.0, math.inf, 1.0)),
+        (decrease(percent=30), 10.0, Plateau(-math.inf, 7.0, 1.0)),
     ],
 )
 def test_targets_become_potentials(
@@ -120,18 +122,53 @@ def test_the_epsilon_of_a_tolerance_stays_within_accepted_outputs(
 
 def test_values_are_accepted_within_the_tolerated_share_of_the_change() -> None:
     assert reach(150).acceptance(100.0, 0.1) == ((145.0, 155.0),)
-    assert decrease(by=10).acceptance(0.0, 0.5) == ((-15.0, -5.0),)
-    assert change(by=10).acceptance(0.0, 0.1) == ((-11.0, -9.0), (9.0, 11.0))
+    assert reach(by=-10).acceptance(0.0, 0.5) == ((-15.0, -5.0),)
+    assert reach(percent=10).acceptance(-200.0, 0.1) == ((-182.0, -178.0),)
 
 
 def test_a_range_is_accepted_as_it_is() -> None:
     assert between(1, 2).acceptance(5.0, 0.5) == ((1.0, 2.0),)
     assert at_least(3).acceptance(1.0, 0.5) == ((3.0, math.inf),)
     assert at_most(3).acceptance(5.0, 0.5) == ((-math.inf, 3.0),)
-    assert at_least(by=3).acceptance(1.0, 0.5) == ((4.0, math.inf),)
-    assert at_most(percent=10).acceptance(10.0, 0.5) == ((-math.inf, 9.0),)
     plateau = as_target(Plateau(1.0, 2.0, 0.5))
     assert plateau.acceptance(5.0, 0.5) == ((1.0, 2.0),)
+    valley = as_target(Valley(1.0, 2.0))
+    assert valley.acceptance(1.5, 0.5) == ((-math.inf, -1.0), (3.0, math.inf))
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.5])
+def test_at_least_means_at_least_whatever_the_tolerance(tolerance: float) -> None:
+    inside = {
+        increase(percent=10): [110.0, 113.0, 1e9],
+        decrease(by=10): [90.0, 80.0, -1e9],
+        change(by=10): [90.0, 110.0, -1e9, 1e9],
+    }
+    outside = {
+        increase(percent=10): [109.999999, 90.0],
+        decrease(by=10): [90.000001, 110.0],
+        change(by=10): [90.000001, 109.999999],
+    }
+    for target, outputs in inside.items():
+        assert contains(target.acceptance(100.0, tolerance), outputs).all()
+        assert not contains(target.acceptance(100.0, tolerance), outside[target]).any()
+
+
+@pytest.mark.parametrize("target", [increase(by=0.1), decrease(by=0.1), change(by=0.1)], ids=str)
+def test_the_bound_of_a_change_forgives_rounding_only(target: Target) -> None:
+    """0.1 + 0.2 - 0.1 is not 0.2 in doubles; a model that sums like this still changed by 0.1."""
+    output = 0.1 + 0.2
+    more = math.nextafter(output + 0.1, -math.inf)
+    less = math.nextafter(output - 0.1, math.inf)
+    accepted = contains(target.acceptance(output, 0.0), [more, less])
+    assert accepted.tolist() == [target != decrease(by=0.1), target != increase(by=0.1)]
+    short = [output + 0.1 * (1.0 - 1e-12), output - 0.1 * (1.0 - 1e-12)]
+    assert not contains(target.acceptance(output, 0.0), short).any()
+
+
+def test_absolute_bounds_forgive_nothing() -> None:
+    short = math.nextafter(0.3, 0.0)
+    assert not contains(at_least(0.3).acceptance(0.1, 0.05), [short]).any()
+    assert not contains(between(0.3, 0.4).acceptance(0.1, 0.05), [short]).any()
 
 
 def test_near_the_peak_one_percent_of_potential_is_seven_percent_of_output() -> None:
@@ -147,7 +184,13 @@ def test_targets_survive_json(target: Target) -> None:
 
 @pytest.mark.parametrize(
     "potential",
-    [AEP(1.0, 2.0, -1), SEP(0.0, 1.0), Plateau(0.0, 1.0, 2.0), Plateau(0.0, math.inf, 2.0)],
+    [
+        AEP(1.0, 2.0, -1),
+        SEP(0.0, 1.0),
+        Plateau(0.0, 1.0, 2.0),
+        Plateau(0.0, math.inf, 2.0),
+        Valley(-4.0, 2.0),
+    ],
     ids=repr,
 )
 def test_our_potentials_survive_json(potential: LevelPotential) -> None:
@@ -223,6 +266,12 @@ def test_the_width_of_a_met_range_is_the_distance_to_its_end(
     ("make", "message"),
     [
         (lambda: reach(0.5).potential(0.5), r"reach\(0\.5\) asks for no change: f\(query\) is al"),
+        (lambda: reach(), "reach: give either `by` or `percent`; got neither"),
+        (lambda: reach(3, by=1), "reach: give one of `value`, `by` and `percent`; got more"),
+        (lambda: reach(by=0), "reach: `by` must not be 0; got 0"),
+        (lambda: reach(percent=20).potential(0.0), r"0\.0\. Use reach\(by=...\)"),
+        (lambda: increase(by=1e-15).wanted(1.0), r"\+1e-15 is lost in rounding beside f\(query\)"),
+        (lambda: reach(by=-1e-15).wanted(1.0), "=-1e-15 is lost in rounding"),
         (lambda: reach(math.nan), "reach: `value` must be a finite number; got nan"),
         (lambda: reach(math.inf), "reach: `value` must be a finite number; got inf"),
         (lambda: reach("high"), "reach: `value` must be a number; got 'high'"),  # type: ignore[arg-type]  # the point
@@ -238,19 +287,14 @@ def test_the_width_of_a_met_range_is_the_distance_to_its_end(
             lambda: increase(percent=20).potential(0.0),
             r"increase\(percent=20\) needs f\(query\) different from 0; got 0\.0\. Use increase",
         ),
-        (lambda: between(2, 1), "`low` must not exceed `high`; got 2 and 1. Swap them"),
+        (lambda: between(2, 1), "`low` must not exceed `high`; got 2.0 and 1.0. Swap them"),
         (lambda: between(-math.inf, 1), "between: `low` must be a finite number; got -inf"),
-        (lambda: at_least(), "at_least: give one of `value`, `by` and `percent`; got none"),
-        (lambda: at_most(3, by=1), "at_most: give one of .*; got `value` and `by`"),
-        (lambda: at_least(by=-3), "got -3. For the other direction use at_most"),
-        (lambda: at_most(percent=0), "at_most: `percent` must be positive; got 0"),
-        (lambda: at_most(percent=20).potential(0.0), r"needs f\(query\) .* Use at_most\(by=...\)"),
         (lambda: at_least(math.nan), "at_least: `value` must be a finite number; got nan"),
         (lambda: reach(1).potential(math.nan), "target: `output` must be a finite number; got nan"),
         (lambda: reach(1).acceptance(0.0, 1.0), "`tolerance` must be at least 0 and less than 1"),
         (lambda: reach(1).acceptance(0.0, -0.1), "`tolerance` must be at least 0 and less than 1"),
         (lambda: between(1, 2).acceptance(0.0, 2.0), "`tolerance` must be at least 0"),
-        (lambda: as_target("up"), "the target must be like '>= 150', .*; got 'up'"),
+        (lambda: as_target("up"), r"the target must be like '\+20%' .*; got 'up'"),
         (lambda: as_target(None), "`target` must be a number, a target such as"),
         (lambda: as_target(True), "`target` must be a number, a target such as"),
         (lambda: as_target(Hill), "`target` must be a number, a target such as"),
@@ -260,10 +304,10 @@ def test_the_width_of_a_met_range_is_the_distance_to_its_end(
         (lambda: as_target(AEP(0.0, 1.0)).potential(1.0), "asks for no change"),
         (lambda: target_from_dict({"kind": "reech"}), "got 'reech'. Did you mean 'reach'"),
         (lambda: target_from_dict({}), "`kind` must be one of"),
-        (lambda: target_from_dict({"kind": "reach", "by": 1}), "can't be read from"),
+        (lambda: target_from_dict({"kind": "reach", "size": 1}), "can't be read from"),
         (
             lambda: target_from_dict({"kind": "potential", "family": "X"}),
-            "`family` must be one of AEP, SEP, Plateau",
+            "`family` must be one of AEP, SEP, Plateau, Valley",
         ),
     ],
 )
@@ -280,12 +324,17 @@ def test_bad_targets_raise(make: Any, message: str) -> None:
 def test_percentages_are_of_the_size_of_the_output(
     output: float, percent: float, tolerance: float
 ) -> None:
-    up, down = increase(percent=percent), decrease(percent=percent)
     step = abs(output) * percent / 100.0
-    assert up.wanted(output)[0][0] == pytest.approx(output + step)
-    assert down.wanted(output)[0][0] == pytest.approx(output - step)
-    for target in (up, down, change(percent=percent)):
+    for target, value in (
+        (reach(percent=percent), output + step),
+        (reach(percent=-percent), output - step),
+    ):
+        assert target.wanted(output)[0][0] == pytest.approx(value)
         accepted = target.acceptance(output, tolerance)
-        for value, _ in target.wanted(output):
-            assert bool(contains(accepted, [value])[0])
+        assert contains(accepted, target.wanted(output)[0]).all()
         assert not contains(accepted, [output])[0]
+    assert increase(percent=percent).wanted(output) == ((output + step, math.inf),)
+    assert decrease(percent=percent).wanted(output) == ((-math.inf, output - step),)
+    either = ((-math.inf, output - step), (output + step, math.inf))
+    assert change(percent=percent).wanted(output) == either
+    assert not contains(change(percent=percent).acceptance(output, tolerance), [output])[0]

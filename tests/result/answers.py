@@ -16,7 +16,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.explainer.report import AnswerRow, counterfactuals
 from bayescfx.models.model import as_model
-from bayescfx.potentials import decrease
+from bayescfx.potentials import reach
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
@@ -58,7 +58,7 @@ def ask(
     """Return an answer found among a few random rows."""
     space = Space.from_data(FRAME).fix("since", "score", "ok") if space is None else space
     region = space.around(FRAME.iloc[0] if query is None else query)
-    asked_target = as_target(decrease(by=40) if target is None else target)
+    asked_target = as_target(reach(by=-40) if target is None else target)
     evaluator = Evaluator(as_model(f), region.schema, Evaluations())
     rng = np.random.default_rng(0)
     question = Question(evaluator, region, 60, rng)
@@ -104,11 +104,12 @@ def plain_answer(**changes: Any) -> Explanation:
         changes={"bmi": (32.1, 27.4), "bp": (101, 93)},
         cost=1.25,
         valid=True,
+        distance=0.85,
     )
     answer = Explanation(
         query=row_of(table, 0),
         output=214.0,
-        target=as_target(decrease(by=43)),
+        target=as_target(reach(by=-43)),
         wanted=((171.0, 171.0),),
         accepted=((168.85, 173.15),),
         status="reached",

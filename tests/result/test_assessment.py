@@ -39,6 +39,13 @@ def test_a_row_changed_by_hand_has_the_models_output(space: cfx.Space) -> None:
     assert (found.miss, found.reached) == (0.0, True)
     assert found.broken == ()
     assert "Target reached." in repr(found)
+    assert found.cost is not None
+    assert found.distance is not None
+    assert found.n_changes == 2
+    assert found.cost == pytest.approx(found.distance + 0.4)
+    assert repr(found).endswith(
+        f"\nCost {found.cost:.3g} (distance {found.distance:.3g}, 2 changes)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,6 +67,14 @@ def test_a_miss_is_measured_without_the_tolerance(
     rows = pd.DataFrame([{**query, "bmi": bmi}])
     line = cfx.assess(model, query, rows, cfx.Space.from_data(FRAME), 350.0).loc[0]
     assert (line["miss"], line["hit"]) == (pytest.approx(miss), reached)
+
+
+def test_rounding_that_the_target_forgives_is_no_miss() -> None:
+    """0.1 * 9 + 0.3 is less than 0.1 * 1 + 0.3 + 0.8 in doubles."""
+    found = cfx.what_if(lambda rows: 0.1 * rows["a"] + 0.3, {"a": 1.0}, {"a": 9.0}, None, "+0.8")
+    assert found.output < found.query_output + 0.8
+    assert (found.miss, found.reached) == (0.0, True)
+    assert repr(found).endswith("Target reached.")
 
 
 def test_a_change_that_is_not_allowed_is_scored_and_reported(space: cfx.Space) -> None:
@@ -145,6 +160,7 @@ def test_rows_of_another_library_are_assessed(space: cfx.Space) -> None:
     assert found["hit"].tolist() == [True, True, True, False]
     assert found["miss"].tolist() == [0.0, 0.0, 0.0, 540.0]
     assert found["n_changes"].tolist() == [1, 2, 2, 1]
+    assert found["cost"].to_numpy() == pytest.approx(found["distance"] + 0.2 * found["n_changes"])
     assert found["broken"].tolist() == ["", "", "'age' is fixed", "the limits of 'bmi'; bmi <= age"]
     assert found["needless"].tolist() == ["", "job", "age", ""]
     region = cfx.Space.from_data(FRAME).around(QUERY)  # with everything free

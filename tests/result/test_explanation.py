@@ -49,6 +49,7 @@ def test_rows_are_exactly_what_the_model_scored() -> None:
         "valid",
         "potential",
         "cost",
+        "distance",
         "n_changes",
     ]
 
@@ -77,7 +78,7 @@ def test_changes_only_shows_the_columns_that_moved() -> None:
     answer = ask()
     frame = answer.to_frame(changes_only=True)
     moved = [n for n in FRAME.columns if any(n in c.changes for c in answer.counterfactuals)]
-    assert list(frame.columns[:-5]) == moved
+    assert list(frame.columns[:-6]) == moved
     for i, found in enumerate(answer.counterfactuals):
         for name in moved:
             assert frame.loc[i, name] == (found.changes[name][1] if name in found.changes else "-")
@@ -86,8 +87,8 @@ def test_changes_only_shows_the_columns_that_moved() -> None:
 def test_columns_with_names_of_figures_are_kept() -> None:
     frame = pd.DataFrame({"cost": [1.5, 2.5, 3.5], "valid": [0.25, 0.5, 1.5]})
     answer = ask(sums, Space.from_data(frame), frame.iloc[0], decrease(by=1))
-    columns = ["cost", "valid", "output", "valid_", "potential", "cost_", "n_changes"]
-    assert list(answer.to_frame().columns) == columns
+    added = ["output", "valid_", "potential", "cost_", "distance", "n_changes"]
+    assert list(answer.to_frame().columns) == ["cost", "valid", *added]
 
 
 def test_arrays_in_arrays_out() -> None:

@@ -119,6 +119,8 @@ def test_a_forged_cost_is_found() -> None:
     assert forge(answer, cost=0.5 * answer.best.cost).violations(model) == (
         "answer 0 has another cost",
     )
+    space = answer.space.cost(per_change=0.5)
+    assert replace(answer, space=space).violations(model) == ("answer 0 has another cost",)
 
 
 def test_single_precision_has_a_larger_tolerance() -> None:

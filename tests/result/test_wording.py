@@ -13,7 +13,7 @@ import pytest
 import bayescfx as cfx
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.potentials import Intervals, Target
-from bayescfx.result import wording
+from bayescfx.result import answer_text, wording
 from bayescfx.result.answer_text import REASONS, miss, sentence
 from tests.result.answers import plain_answer
 
@@ -27,7 +27,7 @@ def test_the_text_has_target_changes_and_verdict() -> None:
         "  prediction   214 → 171",
         "",
         "Target reached. The search stopped because no lower cost is expected.",
-        "Cost 1.25.  Scored 2 rows (bayes-cfx).",
+        "Cost 1.25 (distance 0.85, 2 changes).  Scored 2 rows (bayes-cfx).",
     ]
 
 
@@ -35,8 +35,8 @@ def test_plausibility_is_a_percentile_of_the_training_rows() -> None:
     best = replace(plain_answer().best, plausibility=0.152)
     last = repr(plain_answer(counterfactuals=(best,))).splitlines()[-1]
     assert last == (
-        "Plausibility: 15th percentile of the training rows.  Cost 1.25.  "
-        "Scored 2 rows (bayes-cfx)."
+        "Plausibility: 15th percentile of the training rows.  "
+        "Cost 1.25 (distance 0.85, 2 changes).  Scored 2 rows (bayes-cfx)."
     )
 
 
@@ -64,8 +64,10 @@ def test_a_percentile_is_an_ordinal_number(share: float, text: str) -> None:
     ("target", "text"),
     [
         (cfx.increase(percent=20), "(20 % above 214)"),
-        (cfx.at_most(percent=2.5), "(2.5 % below 214)"),
-        (cfx.at_least(by=3), "(3 above 214)"),
+        (cfx.decrease(percent=2.5), "(2.5 % below 214)"),
+        (cfx.increase(by=3), "(3 above 214)"),
+        (cfx.reach(percent=20), "(20 % above 214)"),
+        (cfx.reach(by=-3), "(3 below 214)"),
         (cfx.change(percent=20), "(20 % below or above 214)"),
         (cfx.reach(171), "(now 214)"),
     ],
@@ -73,6 +75,44 @@ def test_a_percentile_is_an_ordinal_number(share: float, text: str) -> None:
 def test_a_relative_target_states_its_reference(target: Target, text: str) -> None:
     answer = plain_answer(target=target, wanted=((171.0, 171.0),))
     assert repr(answer).splitlines()[0] == f"Target: prediction 171 {text}"
+
+
+def missed(output: float, wanted: float) -> cfx.Explanation:
+    """Return an answer whose best guess just misses a bound."""
+    answer = plain_answer(status="best_guess", wanted=((-math.inf, wanted),))
+    best = replace(answer.best, output=output, valid=False)
+    return replace(answer, counterfactuals=(best,), reachable=(output, 260.0))
+
+
+def test_a_miss_never_looks_like_the_target() -> None:
+    answer = missed(203.50004, 203.5)
+    text = repr(answer)
+    assert "at most 203.5 " in text.splitlines()[0]
+    assert "214 → 203.50004" in text
+    assert "Outputs seen: 203.50004 to 260" in text
+    assert answer_text.sentence(answer).endswith("214 → 203.50004, target at most 203.5")
+    shifted = missed(203.48, 203.46)
+    assert "at most 203.46 " in repr(shifted).splitlines()[0]
+    assert "214 → 203.48" in repr(shifted)
+
+
+def test_a_miss_by_rounding_is_written_with_all_digits() -> None:
+    output = math.nextafter(203.5, 300.0)
+    text = repr(missed(output, 203.5))
+    assert f"214 → {output!r}" in text
+    assert "at most 203.5 " in text
+
+
+def test_a_hit_is_not_written_with_the_digits_of_rounding() -> None:
+    answer = plain_answer(wanted=((-math.inf, math.nextafter(171.0, 0.0)),))
+    assert repr(answer).splitlines()[0] == "Target: prediction at most 171 (43 below 214)"
+
+
+def test_a_cost_never_looks_like_its_bound() -> None:
+    answer = plain_answer(proof="within 1 %", bound=2.6001)
+    answer = replace(answer, counterfactuals=(replace(answer.best, cost=2.602),))
+    assert "no allowed change costs less than 2.6." in answer.verdict
+    assert "Cost 2.602." in answer_text.facts(answer)
 
 
 def test_a_best_guess_has_its_distance_from_the_target() -> None:

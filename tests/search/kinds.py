@@ -15,13 +15,13 @@ from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
 from bayescfx.models.model import Model
-from bayescfx.potentials import Target, increase
+from bayescfx.potentials import Target, reach
 from bayescfx.search.question import Question, Search
 from bayescfx.space.space import Space
 from tests.conftest import Recorder
 from tests.search.questions import drive
 
-EASY_TARGET = increase(by=1.0)
+EASY_TARGET = reach(by=1.0)
 LEVELS = ["red", "green", "blue", "grey"]
 
 
@@ -123,7 +123,7 @@ def smooth_slope(rows: pd.DataFrame) -> Array:
     return np.stack([2.0 * rows["a"], np.cos(rows["b"] / 10.0) / 10.0], axis=1)
 
 
-SMOOTH = Kind(AB, {"a": 1.0, "b": 10.0}, smooth, lambda r: r["a"] >= 0, increase(by=2.0))
+SMOOTH = Kind(AB, {"a": 1.0, "b": 10.0}, smooth, lambda r: r["a"] >= 0, reach(by=2.0))
 
 
 def ask(

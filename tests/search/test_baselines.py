@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.data import Categorical, Integer
-from bayescfx.potentials import increase
+from bayescfx.potentials import reach
 from bayescfx.search.baselines import LBFGSB, NaiveBayes, RandomSearch
 from bayescfx.search.question import Search
 from bayescfx.space.space import Space
@@ -52,7 +52,7 @@ def test_the_batch_does_not_change_what_is_drawn() -> None:
 
 
 def test_random_search_stops_early_only_if_it_is_satisfied() -> None:
-    at_once = replace(KINDS["real"], target=increase(by=0.5))
+    at_once = replace(KINDS["real"], target=reach(by=0.5))
     question, _ = ask(at_once, 400)
     assert drive(RandomSearch(batch=1), question) == "converged"
     assert question.accepted(question.y).sum() == 1
@@ -90,7 +90,7 @@ def test_lbfgsb_finds_the_peak_of_a_smooth_model() -> None:
 def test_lbfgsb_stays_at_a_query_without_slope_and_starts_again() -> None:
     # AEP: exactly flat to the other side, where every forward difference leads
     down = replace(KINDS["real"], model=lambda r: -r["a"] - r["b"] - r["c"] + 0.75)
-    question, model = ask(replace(down, target=increase(by=0.5)), 9)
+    question, model = ask(replace(down, target=reach(by=0.5)), 9)
     finish(LBFGSB(), question)
     rows = model.rows.to_numpy()
     assert np.abs(rows[:4] - 0.25).max() < 1e-3

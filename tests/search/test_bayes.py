@@ -15,7 +15,7 @@ from bayescfx.data import Integer
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
 from bayescfx.models.model import Link, Model
-from bayescfx.potentials import increase
+from bayescfx.potentials import reach
 from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX, Phase
 from bayescfx.search.finish import distinct
@@ -60,7 +60,7 @@ def ask(
     store = Evaluations() if known is None else known
     evaluator = Evaluator(Model(recorder, link=link), region.schema, store, on_fault=on_fault)
     question = Question(evaluator, region, budget, np.random.default_rng(seed), n=n)
-    question.begin(increase(by=by), float(question.evaluate(region.query[None])[0]))
+    question.begin(reach(by=by), float(question.evaluate(region.query[None])[0]))
     return question, recorder
 
 
@@ -362,7 +362,7 @@ def test_rows_are_reserved_to_settle_the_answers_only(monkeypatch: pytest.Monkey
         return n_to_settle(region, X)
 
     monkeypatch.setattr(bayes, "n_to_settle", spy)
-    question = asked(Space(UNIT), increase(by=1.0), rows=20, budget=60)
+    question = asked(Space(UNIT), reach(by=1.0), rows=20, budget=60)
     with contextlib.suppress(Stop):
         drive(BayesCFX(), question)
     assert question.accepted(plane(pd.DataFrame(settled[0], columns=list("abcd")))).all()

@@ -26,7 +26,6 @@ from bayescfx.search.finish import (
 from bayescfx.search.objectives import FlatBoxes
 from bayescfx.search.question import Question
 from bayescfx.search.start import single_changes
-from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle, take_back
 from bayescfx.space.space import Space
 from tests.search.questions import drive
@@ -86,7 +85,7 @@ def test_exchanged_rows_are_nearer_and_change_fewer_features() -> None:
     assert len(rows)
     assert region.contains(rows).all()
     assert (region.changes(rows).sum(axis=1) <= 2).all()
-    assert (effort(region, rows) < effort(region, x)[0]).all()
+    assert (region.cost(rows) < region.cost(x)[0]).all()
     longer = rows[(rows[:, 0] > 0.6) & (rows[:, 2] == 0.0)]
     assert len(longer)  # one dropped, another lengthened
 

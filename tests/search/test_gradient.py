@@ -14,7 +14,17 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Real
 from bayescfx.errors import ModelError
-from bayescfx.potentials import AEP, at_least, change, increase
+from bayescfx.explainer.functions import explain
+from bayescfx.potentials import (
+    AEP,
+    Target,
+    at_least,
+    between,
+    change,
+    decrease,
+    increase,
+    reach,
+)
 from bayescfx.search.gradient import ProjectedGradient, difference_quotients, natural_step
 from bayescfx.space.space import Space
 from bayescfx.theory.certificate import LocalOptimum
@@ -83,7 +93,7 @@ def test_the_path_does_not_depend_on_the_units_of_a_feature() -> None:
         {"a": 1.0, "b": 10_000.0},
         lambda r: smooth(r.assign(b=r["b"] / 1000.0)),
         lambda r: r["a"] >= 0,
-        increase(by=2.0),
+        reach(by=2.0),
     )
     one, _ = ask(SMOOTH, 100)
     two, _ = ask(same, 100)
@@ -95,7 +105,7 @@ def test_the_path_does_not_depend_on_the_units_of_a_feature() -> None:
 
 
 def test_a_linear_model_is_solved_in_a_few_steps() -> None:
-    question, _ = ask(replace(SMOOTH, model=lambda r: 0.01 * r["a"], target=increase(by=0.02)), 100)
+    question, _ = ask(replace(SMOOTH, model=lambda r: 0.01 * r["a"], target=reach(by=0.02)), 100)
     visits = list(ProjectedGradient().visits(question))
     assert len(visits) < 12
     assert visits[-1].point[0] == pytest.approx(3.0, abs=2e-3)
@@ -139,7 +149,7 @@ def test_both_sides_of_a_symmetric_target_are_tried_from_the_query(query: float)
 
 
 def test_random_rows_follow_where_the_query_leads_nowhere() -> None:
-    hill = replace(SMOOTH, model=lambda r: np.maximum(r["a"] - 1.5, 0.0), target=increase(by=1.0))
+    hill = replace(SMOOTH, model=lambda r: np.maximum(r["a"] - 1.5, 0.0), target=reach(by=1.0))
     stuck, _ = ask(hill, 200)
     assert ProjectedGradient(restarts=0).run(stuck) == "converged"
     assert not stuck.reached
@@ -163,7 +173,7 @@ def test_ascent_slides_along_a_linear_rule() -> None:
         {"a": 1.0, "b": 10.0},
         lambda r: 2 * r["a"] + r["b"] / 10,
         lambda r: r["a"] >= 0,
-        increase(by=4.0),
+        reach(by=4.0),
     )
     question, _ = ask(given, 400)
     search = ProjectedGradient(restarts=0)
@@ -294,7 +304,7 @@ def test_arrays_give_gradients_by_column() -> None:
         np.array([0.2, 0.2]),
         lambda rows: rows @ w,
         lambda rows: rows >= 0,
-        increase(by=0.5),
+        reach(by=0.5),
     )
     question, model = ask(given, 40)
     search = ProjectedGradient(gradient=lambda rows: np.tile(w, (len(rows), 1)))
@@ -325,3 +335,24 @@ def test_a_wrong_gradient_raises(gradient: Callable[[Any], Any], message: str) -
     question, _ = ask(MIXED, 100)
     with pytest.raises(ModelError, match=message):
         ProjectedGradient(gradient=gradient).run(question)
+
+
+@pytest.mark.parametrize(
+    ("target", "bound"),
+    [
+        (increase(by=1.0), 4.0),
+        (at_least(4.5), 4.5),
+        (decrease(by=1.0), 2.0),
+        (between(5.0, 9.0), 5.0),
+    ],
+    ids=str,
+)
+def test_a_step_far_into_a_side_is_taken_back_to_its_bound(target: Target, bound: float) -> None:
+    space = Space({"a": Real(0, 10), "b": Real(0, 10)})
+    answer = explain(
+        lambda r: r["a"] + 0.5 * r["b"], [2.0, 2.0], space, target,
+        method="gradient", budget=100, rng=0,
+    )  # fmt: skip
+    assert answer.reached
+    # a thousandth of the way back is left
+    assert answer.best.output == pytest.approx(bound, abs=0.01)

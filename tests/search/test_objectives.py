@@ -22,7 +22,6 @@ from bayescfx.search.objectives import (
     SurrogateFunction,
     Terraces,
 )
-from bayescfx.space.effort import PREMIUM, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
@@ -116,7 +115,7 @@ def test_a_row_that_is_not_nearer_has_no_value() -> None:
     objective = nearer()
     X = points()
     assert objective.record is not None
-    far = effort(region(), X) >= objective.record.cost.min()
+    far = region().cost(X) >= objective.record.cost.min()
     assert far.any()
     assert (objective.value(X)[far] == -np.inf).all()
     assert np.isfinite(objective.value(X)[~far]).all()
@@ -133,7 +132,7 @@ def test_cost_improvement_is_the_saving_times_the_probability_of_a_hit() -> None
     mean, std = surrogate().predict(X[near])
     inside = np.asarray(norm.cdf(1.9, mean, std)) - np.asarray(norm.cdf(1.5, mean, std))
     assert objective.record is not None
-    saving = objective.record.cost.min() - effort(region(), X[near])
+    saving = objective.record.cost.min() - region().cost(X[near])
     seen = inside > 1e-12
     assert objective.value(X)[near][seen] == pytest.approx(
         np.log(saving[seen] * inside[seen]), rel=1e-6
@@ -292,17 +291,20 @@ def test_other_levels_of_a_grid_are_never_too_close() -> None:
     assert found.near(others).tolist() == [False, False, True]
 
 
-def test_one_more_change_costs_a_premium_unless_the_cost_is_off() -> None:
+def test_one_more_change_costs_its_price_whatever_the_weight() -> None:
     q = region().query
     one, two = q.copy(), q.copy()
     one[0] += 0.5
     two[:2] += 0.25
     X = np.stack([one, two])
     assert region().distance(X)[0] == pytest.approx(region().distance(X)[1])
-    assert effort(region(), X)[1] == pytest.approx(effort(region(), X)[0] + PREMIUM)
-    free = Space({name: Real(0.0, 2.0) for name in "abc"}).cost(weight=0.0)
-    around = free.around(dict.fromkeys("abc", 0.75))
-    assert effort(around, X).tolist() == around.distance(X).tolist()
+    assert region().cost(X)[1] == pytest.approx(region().cost(X)[0] + 0.2)
+    space = Space({name: Real(0.0, 2.0) for name in "abc"})
+    for per_change in (0.0, 0.2, 3.0):
+        priced = space.cost(weight=0.0, per_change=per_change)
+        around = priced.around(dict.fromkeys("abc", 0.75))
+        prices = per_change * np.array([1.0, 2.0])
+        assert around.cost(X) == pytest.approx(around.distance(X) + prices)
 
 
 # ── flat boxes ──

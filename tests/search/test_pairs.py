@@ -11,7 +11,6 @@ import pytest
 import bayescfx as cfx
 from bayescfx.search.objectives import Record
 from bayescfx.search.pairs import Pairs, chance
-from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import line_values, single_moves
 from tests.space.test_neighbourhood import table
 
@@ -25,7 +24,7 @@ def test_the_cost_of_a_pair_is_the_effort_of_its_row(norm: int) -> None:
     moves = single_moves(region, region.query, 8, line_values(region, 8))
     pairs = Pairs(region, moves._replace(gain=np.ones(len(moves.X))), ABOVE, 0.0, 0.0)
     rows = pairs.rows(np.arange(len(pairs.i)))
-    np.testing.assert_allclose(pairs.cost, effort(region, rows), rtol=1e-12)
+    np.testing.assert_allclose(pairs.cost, region.cost(rows), rtol=1e-12)
     assert (region.changes(rows).sum(axis=1) == 2).all()
 
 
@@ -80,7 +79,7 @@ def test_pairs_that_cost_more_than_the_answers_are_left_out(n: int) -> None:
     record = Record(region, hits, n)
     rows = pairs.choose(10_000, record)
     assert len(rows)
-    assert (effort(region, rows) < record.beat(rows)).all()
+    assert (region.cost(rows) < record.beat(rows)).all()
 
 
 def test_chance_is_large_inside_small_outside_and_never_lost_in_rounding() -> None:

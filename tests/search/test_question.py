@@ -11,7 +11,7 @@ from bayescfx.data import Real
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.models.model import Link, Model
-from bayescfx.potentials import Logit, Target, at_least, decrease, increase
+from bayescfx.potentials import Logit, Target, at_least, reach
 from bayescfx.search.question import Question, misses
 from bayescfx.space.space import Space
 
@@ -27,7 +27,7 @@ def asked_of(output: float, target: Target, link: Link | None = None) -> Questio
 
 
 def problem(output: float, by: float, link: Link | None = None) -> Question:
-    return asked_of(output, increase(by=by) if by > 0 else decrease(by=-by), link)
+    return asked_of(output, reach(by=by), link)
 
 
 def test_an_output_is_accepted_within_the_tolerance_of_the_wanted_change() -> None:

@@ -193,11 +193,11 @@ def test_a_sweep_that_ran_out_of_rows_ends_with_budget() -> None:
     X = numbers(400, 12)
     model = HistGradientBoostingRegressor(max_iter=60, random_state=0)
     model.fit(X, X @ np.linspace(-1.0, 1.0, 12))
-    want = float(model.predict(X.iloc[[0]])[0]) + 7.0
+    want = float(model.predict(X.iloc[[4]])[0]) + 7.0
     space = cfx.Space.from_data(X)
     for budget, ending in ((900, "budget"), (100_000, "nothing nearer expected")):
         answer = cfx.explain(
-            model, X.iloc[0], space, cfx.at_least(want), budget=budget, rng=0, prove=False
+            model, X.iloc[4], space, cfx.at_least(want), budget=budget, rng=0, prove=False
         )
         assert answer.reached
         assert answer.stopped == ending
@@ -245,7 +245,7 @@ def test_more_rows_bring_answers_that_are_no_farther_and_mostly_nearer() -> None
             model,
             X[:12],
             space,
-            cfx.increase(by=2.0),
+            cfx.reach(by=2.0),
             budget=budget,
             tolerance=0.02,
             rng=0,

@@ -19,7 +19,6 @@ from bayescfx.search.sweep import (
     _shorten_answers,
     _shorter_answers,
 )
-from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
 from tests.search.questions import UNIT, asked
 from tests.search.steps import run_step
@@ -91,7 +90,12 @@ def test_rows_are_kept_to_finish_answers_and_more_while_nothing_hits() -> None:
     state = unreached()
     assert state.spare == state.question.left - 80 // TUNING.kept_of_misses
     run_step(state.question, state.ask(np.array([FAR_HIT]), 10))
-    assert state.spare == state.question.left - 80 // TUNING.kept_of_hits
+    # Four changes: each alone, and all that may go together, until none is left.
+    assert state.for_take_back() == min(4 * 5, TUNING.kept_for_take_back * 80)
+    assert state.spare == state.question.left - state.for_take_back()
+    few = state_of(asked(Space(UNIT), at_least(4.5), rows=0, budget=2000))
+    run_step(few.question, few.ask(np.array([FAR_HIT]), 10))
+    assert few.spare == few.question.left - 2000 // TUNING.kept_of_hits
 
 
 def test_a_standing_is_better_with_more_answers_or_a_clearly_lower_cost() -> None:
@@ -151,7 +155,7 @@ def test_each_answer_is_shortened_once() -> None:
     state = swept(lambda r: r["a"] + r["b"], at_least(0.9), [[0.9, 0.5, 0.0]])
     rows = _shorter_answers(state)
     assert len(rows)
-    assert (np.diff(effort(state.region, rows)) >= 0.0).all()
+    assert (np.diff(state.region.cost(rows)) >= 0.0).all()
     assert not len(_shorter_answers(state))
 
 

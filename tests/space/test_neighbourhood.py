@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
-from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import (
     block_values,
     crossings,
@@ -107,7 +106,7 @@ def test_moves_that_cost_too_much_are_left_out() -> None:
     region = cfx.Space.from_data(X).around(X.iloc[3])
     moves = single_moves(region, region.query, 8, line_values(region, 8), 0.7)
     assert len(moves.X)
-    assert (effort(region, moves.X) < 0.7).all()
+    assert (region.cost(moves.X) < 0.7).all()
 
 
 # ── values of a feature ──
@@ -198,7 +197,7 @@ def test_crossings_lie_between_moves_on_either_side_of_the_target() -> None:
     rows = crossings(region, moves, 0.0, [(6.1, 6.3)], 10)
     assert len(rows)
     assert np.isclose(rows[:, 0], 0.62).any()  # where a linear model hits the middle
-    assert (np.diff(effort(region, rows)) >= 0.0).all()
+    assert (np.diff(region.cost(rows)) >= 0.0).all()
     assert not len(crossings(region, moves, 0.0, [(11.0, 12.0)], 10))
 
 

@@ -46,11 +46,12 @@ def test_a_space_prints_what_was_inferred_and_said() -> None:
         "together: age, bmi",
         "rule: near_data(quantile=0.95)",
         "at most 2 changes",
-        "cost: 0.1 × l2 distance (age × 5)",
+        "cost: l2 distance (age × 5) + 0.2 per change",
     ):
         assert part in text, part
     assert repr(space) == "Space(age, bmi, sex, smokes, grade, when)"
-    assert "cost: none" in str(space.cost(weight=0))
+    assert "+ 0.2 per change, not minimised" in str(space.cost(weight=0))
+    assert "(age × 5), weight 0.3" in str(space.cost(weight=0.3, per_change=0))
 
 
 def test_a_wide_space_prints_its_first_features() -> None:
@@ -73,7 +74,7 @@ def full_space() -> tuple[pd.DataFrame, Space]:
         .require("age >= bmi", "old enough")
         .together("age", "bmi")
         .max_changes(3)
-        .cost(norm=2, per_feature={"age": 5})
+        .cost(norm=2, per_feature={"age": 5}, per_change=0.7)
     )
     return frame, space
 
@@ -87,7 +88,7 @@ def test_a_space_survives_json() -> None:
     X = sample(before, 50, np.random.default_rng(0))
     Y = np.concatenate([X, X + 0.5])
     np.testing.assert_array_equal(after.contains(Y), before.contains(Y))
-    np.testing.assert_array_equal(after.distance(X), before.distance(X))
+    np.testing.assert_array_equal(after.cost(X), before.cost(X))
     pd.testing.assert_frame_equal(pd.DataFrame(after.rows(X)), pd.DataFrame(before.rows(X)))
 
 

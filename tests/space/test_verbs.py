@@ -51,6 +51,13 @@ SPACE = cfx.Space.from_data(DATA)
         ("max_changes", ["3"], 3, SPACE.max_changes(3)),
         ("near_data", [], True, SPACE.near_data(DATA)),
         ("groups", ["colour=red, blue"], {"colour": ["red", "blue"]}, None),
+        ("cost", ["per_change=0.5"], {"per_change": 0.5}, SPACE.cost(per_change=0.5)),
+        (
+            "cost",
+            ["norm=2", "per_feature=age=5", "per_feature=bmi=2"],
+            {"norm": 2, "per_feature": {"age": 5, "bmi": 2}},
+            SPACE.cost(norm=2, per_feature={"age": 5, "bmi": 2}),
+        ),
     ],
 )
 def test_a_verb_is_read_from_the_command_line(
@@ -96,7 +103,11 @@ def test_verbs_are_applied_in_their_order() -> None:
         ({"between": {"bmi": 3}}, "`between` for 'bmi' must be a pair", "between"),
         ({"between": {"job": 3}}, "'job' must be a list of levels; got 3", "between"),
         ({"move": {"job": "1:2"}}, "`move` needs an order, but 'job' is Categorical", "order"),
-        ({"cost": {"heft": 1}}, "space.cost must have only weight, norm, per_feature", "cost"),
+        (
+            {"cost": {"heft": 1}},
+            "space.cost must have only per_change, per_feature, norm, weight",
+            "cost",
+        ),
         ({"near_data": 3}, "space.near_data must be true or a table; got 3", "near_data"),
         ({"derive": {"bmi": "math:pi"}}, "`function` must be a function of rows", "function"),
     ],
@@ -208,6 +219,13 @@ def test_a_settings_file_and_the_command_line_add_up() -> None:
     assert both("fix", None, ["b"]) == ["b"]
     assert both("between", {"a": 1, "b": 2}, {"b": 3}) == {"a": 1, "b": 3}
     assert both("max_changes", 3, 2) == 2
+    old = {"norm": 2, "per_change": 1, "per_feature": {"a": 2, "b": 3}}
+    new = {"per_change": 0.0, "per_feature": {"b": 5}}
+    assert both("cost", old, new) == {
+        "norm": 2,
+        "per_change": 0.0,
+        "per_feature": {"a": 2, "b": 5},
+    }
 
 
 def test_functions_are_loaded_only_for_verbs_that_run_code() -> None:
@@ -226,7 +244,13 @@ def test_every_verb_describes_itself() -> None:
         assert verb.parameter.words
         assert verb.parameter.schema()
         assert repr(verb) == f"Verb({name!r}, {verb.parameter.kind})"
-        assert bool(verb.option) == (name != "cost")
+        assert verb.option.startswith("--")
     methods = {"groups": "group"}
     assert all(hasattr(cfx.Space, methods.get(name, name)) for name in VERBS)
     assert read_verbs(SPACE, {}) == {}
+
+
+@pytest.mark.parametrize("text", ["per_change", "per_change=", "premium=1", "=3"])
+def test_an_option_with_parameters_names_them(text: str) -> None:
+    with pytest.raises(cfx.SettingsError, match="--cost must be like name=value with per_change"):
+        VERBS["cost"].parameter.from_texts("--cost", [text])

@@ -27,7 +27,7 @@ def main() -> None:
                 viewer.page.wait_for_timeout(600)
                 viewer.page.screenshot(path=str(FOLDER / f"{next(names)}.png"))
 
-            viewer.target("<= -20%")
+            viewer.target("-20%")
             shoot()
             assert viewer.run() == "reached"
             shoot()
@@ -42,7 +42,7 @@ def main() -> None:
             box = viewer.at("limit-low-box", viewer.at("feature-card", feature="bmi"))
             box.fill("29")
             box.press("Tab")
-            viewer.target("<= -60%")
+            viewer.target("-60%")
             viewer.run()
             shoot()
 

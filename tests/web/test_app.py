@@ -75,6 +75,13 @@ def test_edited_row_is_scored_by_the_model(page: httpx.Client, files: Path) -> N
     reply = page.post("/api/predict", json=given).json()
     assert reply["reached"]
     assert reply["broken"] == ["the limits of 'age'", "'bmi' is fixed"]
+    changed = sum(other[name] != query[name] for name in query)
+    assert reply["n_changes"] == changed
+    assert reply["cost"] == pytest.approx(reply["distance"] + 0.2 * changed)
+    dear = {**given, "space": {"cost": {"per_change": 3}}}
+    reply = page.post("/api/predict", json=dear).json()
+    assert reply["cost"] == pytest.approx(reply["distance"] + 3 * changed)
+    assert page.get("/api/site").json()["per_change"] == 0.2
 
 
 def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
@@ -82,11 +89,17 @@ def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
     other = {**query, "visits": None}
     reply = page.post("/api/predict", json={"cells": other, "query": query}).json()
     assert [reply["output"]] == scored(files, {**other, "visits": np.nan})
+    assert (reply["n_changes"], reply["cost"]) == (1, None)
 
 
 @pytest.mark.parametrize(
     ("target", "wanted"),
-    [(">= 150", [[150, None]]), ("+20%", [[120, 120]]), ("[90, 110]", [[90, 110]])],
+    [
+        (">= 150", [[150, None]]),
+        ("+20%", [[120, None]]),
+        ("=+20%", [[120, 120]]),
+        ("[90, 110]", [[90, 110]]),
+    ],
 )
 def test_targets_are_parsed(page: httpx.Client, target: str, wanted: Any) -> None:
     reply = page.post("/api/target", json={"target": target, "output": 100}).json()
@@ -97,6 +110,17 @@ def test_targets_are_parsed(page: httpx.Client, target: str, wanted: Any) -> Non
 def rows_of(answer: cfx.Explanation) -> Any:
     """Return the counterfactuals of an answer as the page has them."""
     return json.loads(pd.DataFrame(answer.rows).to_json(orient="records"))
+
+
+def test_answers_on_the_page_can_be_diverse(page: httpx.Client, queue: QuestionQueue) -> None:
+    query = row(page)["cells"]
+    search: dict[str, Any] = {"budget": 400, "n": 3, "diverse": True}
+    reply = ask(page, cells=query, target=">= +10%", seed=3, **search)["answer"]
+    explainer = cfx.Explainer(queue.site.model, queue.site.constrain({}), **search)
+    answer = explainer.explain(query, parse_target(">= +10%"), rng=3)
+    assert [c["cells"] for c in reply["counterfactuals"]] == rows_of(answer)
+    shared = page.get("/api/site").json()
+    assert shared["defaults"]["diverse"] is False
 
 
 @pytest.mark.parametrize("method", ["auto", "bayes-cfx"])
@@ -110,11 +134,11 @@ def test_page_python_and_command_line_give_the_same_answer(
         "method": method,
     }
     space = {"fix": ["smoker"], "max_changes": 2}
-    found = ask(page, cells=query, target=">= +10%", seed=3, space=space, **search)
+    found = ask(page, cells=query, target="+10%", seed=3, space=space, **search)
     reply = found["answer"]
     rows = [c["cells"] for c in reply["counterfactuals"]]
 
-    target = parse_target(">= +10%")
+    target = parse_target("+10%")
     explainer = cfx.Explainer(queue.site.model, queue.site.constrain(space), **search)
     answer = explainer.explain(query, target, rng=3)
     assert (found["state"], reply["status"]) == ("done", answer.status) == ("done", "reached")
@@ -123,7 +147,7 @@ def test_page_python_and_command_line_give_the_same_answer(
     path = tmp_path / "answer.json"
     words = ["explain", "--model", str(files / "model.joblib"), "--trust-pickle", "--quiet"]
     words += ["--data", str(files / "people.csv"), "--id", "name", "--query", json.dumps(query)]
-    words += ["--only-up", "age", "--fix", "smoker", "--max-changes", "2", "--target", ">= +10%"]
+    words += ["--only-up", "age", "--fix", "smoker", "--max-changes", "2", "--target", "+10%"]
     words += ["--seed", "3", "-n", "2", "--method", method, "--budget", str(search["budget"])]
     assert main([*words, "--out", str(path)]) == 0
     assert rows == rows_of(cfx.Explanation.from_json(path.read_text()))
@@ -140,17 +164,17 @@ def test_page_python_and_command_line_give_the_same_answer(
 
 def test_equal_requests_return_the_same_question(page: httpx.Client) -> None:
     query = row(page)["cells"]
-    first, again = (ask(page, cells=query, target=">= +5%", seed=8) for _ in range(2))
-    other = ask(page, cells=query, target=">= +5%", seed=9)
+    first, again = (ask(page, cells=query, target="+5%", seed=8) for _ in range(2))
+    other = ask(page, cells=query, target="+5%", seed=9)
     assert first["id"] == again["id"] != other["id"]
     assert first["answer"] == again["answer"]
 
 
 def test_a_cheap_model_is_scored_anew_for_each_question(page: httpx.Client) -> None:
     query = row(page)["cells"]
-    fields = {"cells": query, "target": ">= +5%", "method": "bayes-cfx", "budget": 20}
+    fields = {"cells": query, "target": "+5%", "method": "bayes-cfx", "budget": 20}
     first = ask(page, **fields, seed=21)
-    ask(page, cells=query, target=">= +6%", method="random", budget=60)
+    ask(page, cells=query, target="+6%", method="random", budget=60)
     page.delete(f"/api/questions/{first['id']}")
     again = ask(page, **fields, seed=21)
     assert again["id"] != first["id"]
@@ -166,7 +190,7 @@ def test_questions_share_the_rows_of_an_expensive_model(files: Path) -> None:
         with queue.site.evaluations() as shared:
             assert shared is not None
             assert len(shared) == n_listed
-        found = ask(page, target=">= +5%", method="random", budget=60)
+        found = ask(page, target="+5%", method="random", budget=60)
         with queue.site.evaluations() as shared:
             assert shared is not None
             assert n_listed < len(shared) <= n_listed + found["spent"]
@@ -177,7 +201,7 @@ def test_scored_rows_are_in_the_file_at_once(files: Path, tmp_path: Path) -> Non
     store = str(tmp_path / "known.db")
     queue = make_queue(files, "--evaluations", store)
     with served(queue) as page:
-        found = ask(page, target=">= +5%", budget=50)
+        found = ask(page, target="+5%", budget=50)
     queue.close()
     with cfx.Evaluations.open(store) as known:
         assert len(known) == found["spent"]
@@ -186,7 +210,7 @@ def test_scored_rows_are_in_the_file_at_once(files: Path, tmp_path: Path) -> Non
 def test_a_search_can_be_stopped_and_keeps_the_best(
     page: httpx.Client, queue: QuestionQueue
 ) -> None:
-    fields = {"target": ">= +90%", "method": "bayes-cfx", "budget": 20_000, "timeout": 60}
+    fields = {"target": "+90%", "method": "bayes-cfx", "budget": 20_000, "timeout": 60}
     asked = page.post("/api/questions", json={"cells": row(page)["cells"], **fields}).json()
     while not page.get(f"/api/questions/{asked['id']}").json()["steps"]:
         pass
@@ -197,7 +221,7 @@ def test_a_search_can_be_stopped_and_keeps_the_best(
 
 
 def test_events_have_each_step_and_the_end(page: httpx.Client) -> None:
-    fields = {"target": ">= +12%", "method": "bayes-cfx", "budget": 25}
+    fields = {"target": "+12%", "method": "bayes-cfx", "budget": 25}
     asked = page.post("/api/questions", json={"cells": row(page)["cells"], **fields}).json()
     text = page.get(f"/api/questions/{asked['id']}/events").text
     events = re.findall(r"event: (\w+)\ndata: (.*)\n", text)
@@ -212,7 +236,7 @@ def test_events_have_each_step_and_the_end(page: httpx.Client) -> None:
 def test_queue_is_bounded(files: Path) -> None:
     queue = make_queue(files, workers=1, queue=2)
     with served(queue) as page:
-        fields = {"cells": row(page)["cells"], "target": ">= +90%", "method": "bayes-cfx"}
+        fields = {"cells": row(page)["cells"], "target": "+90%", "method": "bayes-cfx"}
         fields |= {"budget": 20_000, "timeout": 60}
         asked = [page.post("/api/questions", json={**fields, "seed": k}) for k in range(5)]
         codes = [answer.status_code for answer in asked]
@@ -227,7 +251,7 @@ def test_queue_is_bounded(files: Path) -> None:
 
 
 def test_bookmarks_are_kept_and_questions_removed(page: httpx.Client) -> None:
-    found = ask(page, target=">= +7%")
+    found = ask(page, target="+7%")
     url = f"/api/questions/{found['id']}"
     assert page.put(f"{url}/bookmarks", json={"answers": [1, 0, 1]}).json()["bookmarks"] == [0, 1]
     listed = page.get("/api/questions").json()["questions"]
@@ -238,7 +262,7 @@ def test_bookmarks_are_kept_and_questions_removed(page: httpx.Client) -> None:
 
 
 def test_curves_are_scored_by_the_model(page: httpx.Client, files: Path) -> None:
-    found = ask(page, target=">= +8%", method="bayes-cfx", budget=40)
+    found = ask(page, target="+8%", method="bayes-cfx", budget=40)
     query = found["answer"]["query"]
     for feature in ("age", "bmi", "region"):
         fields = {"cells": query, "feature": feature, "question": found["id"]}
@@ -258,7 +282,7 @@ def test_curves_are_scored_by_the_model(page: httpx.Client, files: Path) -> None
 def test_proven_answers_have_valid_ranges_and_a_menu_on_request(
     page: httpx.Client, files: Path
 ) -> None:
-    found = ask(page, target=">= +8%", budget=2000, n=1)
+    found = ask(page, target="+8%", budget=2000, n=1)
     answer = found["answer"]
     best = answer["counterfactuals"][0]
     assert answer["proof"] == best["proof"] == "optimal"
@@ -270,14 +294,14 @@ def test_proven_answers_have_valid_ranges_and_a_menu_on_request(
     people = pd.read_csv(files / "people.csv").drop(columns="name")
     space = cfx.Space.from_data(people).only_up("age")
     cells = {name: answer["query"][name] for name in space.features}
-    expected = cfx.menu(joblib.load(files / "model.joblib"), cells, space, ">= +8%")
+    expected = cfx.menu(joblib.load(files / "model.joblib"), cells, space, "+8%")
     assert menu["lines"] == expected.lines()
     assert menu["notes"] == expected.notes()
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "html", "md", "py", "toml", "sh"])
 def test_answers_are_written_as_files(page: httpx.Client, form: str, tmp_path: Path) -> None:
-    found = ask(page, target=">= +10%", seed=3, budget=200, space={"between": {"bmi": [20, 40]}})
+    found = ask(page, target="+10%", seed=3, budget=200, space={"between": {"bmi": [20, 40]}})
     best = found["answer"]["counterfactuals"][0]
     reply = page.get(f"/api/questions/{found['id']}/export/{form}")
     assert reply.headers["content-disposition"].startswith("attachment")
@@ -325,7 +349,7 @@ def test_exported_programs_have_the_constraints_of_operator_and_visitor(
         cells = row(page, low=0, high=12_000)["cells"]
         refused = {"cells": cells, "target": ">= 1", "space": {"steps": {"bmi": 0.1}}}
         assert page.post("/api/questions", json=refused).status_code == 422
-        found = ask(page, cells=cells, target=">= +5%", space=fields, n=1, budget=60)
+        found = ask(page, cells=cells, target="+5%", space=fields, n=1, budget=60)
         best = found["answer"]["counterfactuals"][0]
         assert set(change["name"] for change in best["changes"]) == {"bmi"}
         reply = {f: page.get(f"/api/questions/{found['id']}/export/{f}").text for f in ("py", "sh")}
@@ -339,17 +363,17 @@ def test_exported_programs_have_the_constraints_of_operator_and_visitor(
 
 
 def test_constraints_of_operator_and_visitor_are_intersected(files: Path, tmp_path: Path) -> None:
-    cost = "cost = { weight = 2.0, per_feature = { age = 2 } }"
+    cost = "cost = { per_change = 2.0, per_feature = { age = 2 } }"
     (tmp_path / "operator.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
     queue = make_queue(files, "--settings", str(tmp_path / "operator.toml"))
     fields = {"near_data": True, "cost": {"per_feature": {"bmi": 3}}}
     with served(queue) as page:
-        found = ask(page, target=">= +5%", space=fields, budget=30)
+        found = ask(page, target="+5%", space=fields, budget=30)
         url = f"/api/questions/{found['id']}/export"
         reply, program = tomllib.loads(page.get(f"{url}/toml").text), page.get(f"{url}/py").text
     queue.close()
     assert reply["space"]["near_data"] == {"quantile": 0.8}
-    assert reply["space"]["cost"] == {"weight": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
+    assert reply["space"]["cost"] == {"per_change": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
     assert ".near_data(data, quantile=0.8)" in program
 
 

@@ -28,7 +28,7 @@ GIVEN: list[dict[str, Any]] = [
     {"fix": ["age"], "max_changes": 2},
     {"between": {"bmi": [20, None], "smoker": ["no", True]}, "move": {"age": [-2, 2.5]}},
     {"together": [["age", "bmi"]], "require": ["age <= bmi"], "steps": {"bmi": 0.5}},
-    {"near_data": True, "cost": {"per_feature": {"bmi": 3}}},
+    {"near_data": True, "cost": {"per_change": 0.5, "per_feature": {"bmi": 3}}},
     {"near_data": {"quantile": 0.8}},
 ]
 
@@ -46,6 +46,8 @@ def test_a_text_is_read_as_on_the_command_line() -> None:
     texts = {"fix": "age, bmi", "together": "age,bmi\nbmi,visits", "max_changes": "2"}
     together = [["age", "bmi"], ["bmi", "visits"]]
     assert read(texts) == {"fix": ["age", "bmi"], "together": together, "max_changes": 2}
+    cost = {"per_change": 0.5, "per_feature": {"bmi": 3}}
+    assert read({"cost": "per_change=0.5\nper_feature=bmi=3"}) == {"cost": cost}
 
 
 REFUSED: list[dict[str, Any]] = [
@@ -58,6 +60,8 @@ REFUSED: list[dict[str, Any]] = [
     {"max_changes": 0},
     {"max_changes": "two"},
     {"near_data": {"share": 0.5}},
+    {"cost": "per_change"},
+    {"cost": {"premium": 1}},
     {"require": ["age <= bmi"] * 101},
     {"derive": {"bmi": "os:system"}},
 ]

@@ -10,7 +10,7 @@ import pandas as pd
 from bayescfx import Counterfactual, Explanation, Menu, WhatIf
 from bayescfx.requests.answer_files import Answers
 from bayescfx.requests.plain_values import json_fields, json_value
-from bayescfx.requests.texts import aligned, number_text
+from bayescfx.requests.texts import aligned, pair_apart
 
 
 def exit_code(statuses: Iterable[str]) -> int:
@@ -30,8 +30,7 @@ def many_text(answers: Answers) -> str:
     changes = result.summary()["changes"]
     for (i, answer), text in zip(answers.explanations.items(), changes, strict=True):
         status = answer.status.replace("_", " ")
-        before = number_text(answer.output)
-        after = number_text(answer.best.output)
+        before, after = pair_apart(answer.output, answer.best.output)
         lines.append([str(names[i]), status, before, after, text])
     for i, reason in answers.errors.items():
         lines.append([str(names[i]), "error", "", "", reason])
@@ -52,7 +51,8 @@ def answer_json(answer: Explanation) -> dict[str, Any]:
     """Return the answer in JSON's own types, simple to read; `to_json` has everything."""
     counterfactuals = [
         {
-            **json_fields(each, "output", "valid", "potential", "cost", "proof"),
+            **json_fields(each, "output", "valid", "potential"),
+            **json_fields(each, "cost", "distance", "n_changes", "proof"),
             **_changes_json(each, answer.layout.names),
             "valid_ranges": _ranges_json(each),
         }
@@ -87,6 +87,7 @@ def _menu_json(menu: Menu) -> list[dict[str, Any]]:
 def what_if_json(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return a row changed by hand in JSON's own types."""
     fields = json_fields(found, "query_output", "output", "miss", "reached", "broken")
+    fields |= json_fields(found, "cost", "distance", "n_changes")
     return {**fields, **_changes_json(found, names)}
 
 

@@ -404,8 +404,8 @@ class Account:
 def other_model_error(now: float, then: float, row: str, advice: str = "") -> EvaluationsError:
     """Return the error for evaluations whose outputs another model gave."""
     return EvaluationsError(
-        f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they have "
-        f"{then:.6g}, for {row}.",
+        f"`evaluations` must hold outputs of this model; it gives {float(now)!r} where they "
+        f"have {float(then)!r}, for {row}.",
         parameter="evaluations",
         advice="If the model has changed, use another store, or empty this one with "
         f"Evaluations.forget(){advice}.",

@@ -87,10 +87,11 @@ class RepeatCheck:
     def warn(self, model: Model, outputs: Array, first: int) -> None:
         """Warn that the outputs ``(n,)`` are not those of before, from row `first` on."""
         row = model.describe(self.rows, first)
+        again = float(outputs[first])
+        before = float(self.y[first])
         warn(
-            f"`model` is not deterministic: it returned {outputs[first]:.6g} and "
-            f"{self.y[first]:.6g} for the same row, {row}. Every answer is as uncertain as its "
-            "outputs.",
+            f"`model` is not deterministic: it returned {again!r} and {before!r} for the same row, "
+            f"{row}. Every answer is as uncertain as its outputs.",
             BayesCFXWarning,
         )
 

@@ -175,6 +175,7 @@ def _make_questions(
             settings.rows_per_query(block.model),
             block.generators[position - block.first],
             n=int(settings.n),
+            diverse=settings.diverse,
             tolerance=float(settings.tolerance),
             position=position,
             name=block.name(position) if block.names_queries else None,

@@ -40,6 +40,7 @@ class CallOptions(TypedDict, total=False):
     method: str | Search
     budget: int | None
     n: int
+    diverse: bool
     tolerance: float
     timeout: float | None
     on_fault: OnFault
@@ -74,8 +75,12 @@ class CallSettings:
         no other changes; fewer are returned, with a note, if there are no more. If the best answer
         of a tree ensemble is proven, so are the others, as far as the work allows: each is the
         cheapest row that changes only its features.
+    diverse : bool, default False
+        Which answers are wanted, if several: the nearest with different sets of features, or with
+        True the nearest and others that share as few features with it and each other as possible.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed and still count as reached.
+        The share of the wanted change by which an exact target, such as ``reach(150)``, may be
+        missed and still count as reached. No other target has a tolerance.
     timeout : float, optional
         Seconds after which the whole call ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"
@@ -123,6 +128,7 @@ class CallSettings:
     method: str | Search = "auto"
     budget: int | None = None
     n: int = 1
+    diverse: bool = False
     tolerance: float = 0.05
     timeout: float | None = None
     on_fault: OnFault = "raise"
@@ -242,6 +248,7 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
         lambda choice: isinstance(choice, str) and choice in ("block", "none"),
         "",
     ),
+    ("diverse", "True or False", lambda value: isinstance(value, bool), ""),
     ("menu", "True or False", lambda value: isinstance(value, bool), ""),
     ("progress", "True or False", lambda value: isinstance(value, bool), ""),
     ("run", "None or a name", lambda value: isinstance(value, str | None), ""),

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 import pandas as pd
 
-from bayescfx.checks import check, is_a, is_several
+from bayescfx.checks import check, check_whole, is_a, is_several
 from bayescfx.data.tables import as_pandas
 from bayescfx.deadline import NEVER, Deadline, limited_to
 from bayescfx.errors import (
@@ -716,13 +716,15 @@ def _cut(frames: Iterator[Any], size: int) -> Iterator[tuple[int, pd.DataFrame]]
 
 def _positioned_frame(item: Any) -> tuple[int | None, pd.DataFrame]:
     """Return the position of a table's first row, if it comes with one, and the table."""
-    given, table = item if isinstance(item, tuple) else (None, item)
+    given, table = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
     frame = as_pandas(table)
     if not isinstance(frame, pd.DataFrame):
         raise QueryError(
             f"`frames` must be DataFrames; got {type(frame).__name__}. For one table use "
             "explain_many."
         )
+    if given is not None:
+        check_whole("the position of a table in `frames`", given, 0)
     return given, frame
 
 

@@ -59,7 +59,8 @@ def menu(
     size : int, default 2
         The largest number of features of a set, 1 to 4.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed and still count as reached.
+        The share of the wanted change by which an exact target, such as ``reach(150)``, may be
+        missed and still count as reached. No other target has a tolerance.
 
     Returns
     -------

@@ -42,6 +42,7 @@ def explain(
     method: str | Search = "auto",
     budget: int | None = None,
     n: int = 1,
+    diverse: bool = False,
     tolerance: float = 0.05,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
@@ -54,8 +55,6 @@ def explain(
     menu: bool = False,
 ) -> Explanation:
     """Find what would have to change in `query` for `model` to predict something else.
-
-    The settings are described in full in :class:`~bayescfx.explainer.CallSettings`.
 
     Parameters
     ----------
@@ -71,10 +70,10 @@ def explain(
         The search, by name or configured, such as ``BayesCFX(batch=16)``.
     budget : int, optional
         The most single rows sent to the model, the query's included.
-    n : int, default 1
-        The number of different counterfactuals wanted.
+    n, diverse : int, default 1, and bool, default False
+        The number of different counterfactuals: the nearest, or as different as possible.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed and still count as reached.
+        The share of the wanted change by which an exact target may be missed: ``reach(150)``.
     timeout : float, optional
         Seconds after which the search ends with the best so far.
     evaluations : Evaluations or path, optional
@@ -82,7 +81,7 @@ def explain(
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
     on_step, on_fault, progress, run, prove, menu : optional
-        See the settings: a listener, faults, a progress bar, a name, proofs and menus.
+        See :class:`~bayescfx.explainer.CallSettings`, which describes all settings in full.
 
     Returns
     -------
@@ -90,7 +89,7 @@ def explain(
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(prove=prove, menu=menu)
+    options |= CallOptions(prove=prove, menu=menu, diverse=diverse)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain(query, target)
 
@@ -104,6 +103,7 @@ def explain_many(
     method: str | Search = "auto",
     budget: int | None = None,
     n: int = 1,
+    diverse: bool = False,
     tolerance: float = 0.05,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
@@ -133,17 +133,15 @@ def explain_many(
         The features and what may change.
     target : target, or sequence of targets
         One for all, or one per query.
-    method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run : \
-optional
+    method, budget, n, diverse, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, \
+run : optional
         As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
     n_jobs : int, optional
         The number of workers that answer blocks at the same time; -1 is one per core.
     share : {"block", "none"}, default "block"
         Whether a query learns from the rows of the other queries of its block.
-    prove : bool or float, default True
-        Whether answers are proven for models that can be read; a number is seconds per query.
-    menu : bool, default False
-        Whether answers list which features and pairs can reach the target (not for networks).
+    prove, menu : optional
+        As in :func:`explain`; a number of seconds for proofs is per query.
 
     Returns
     -------
@@ -152,7 +150,7 @@ optional
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu)
+    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu, diverse=diverse)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 
@@ -194,9 +192,9 @@ def explain_stream(
     DataFrame
         A line for each query, or for each of its `n` answers, with the query's index. Columns and
         dtypes depend on the space alone: ``status``, ``query_output``, the new row, then
-        ``output``, ``valid``, ``potential``, ``cost``, ``n_changes``, ``plausibility``,
-        ``changes`` in words, ``n_evaluations``, ``stopped`` and ``error``. A query that can't be
-        asked has the status ``"error"`` and does not end the stream.
+        ``output``, ``valid``, ``potential``, ``cost``, ``distance``, ``n_changes``,
+        ``plausibility``, ``changes`` in words, ``n_evaluations``, ``stopped`` and ``error``. A
+        query that can't be asked has the status ``"error"`` and does not end the stream.
 
     Examples
     --------

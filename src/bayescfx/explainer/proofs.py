@@ -30,7 +30,6 @@ from bayescfx.search.exact.network_search import TUNING as NETWORKS
 from bayescfx.search.exact.network_search import find_network_extreme
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Prover, raw_intervals
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -208,7 +207,7 @@ def _proven_row(
     if answer.proof != "optimal":
         return None, np.inf
     row = region.encode(answer.rows)[0]
-    return row, float(effort(region, row[None])[0]) * (1.0 - same_cost)
+    return row, float(region.cost(row[None])[0]) * (1.0 - same_cost)
 
 
 def check_certificate(certificate: Mapping[str, Any], model: Any) -> CertificateCheck:

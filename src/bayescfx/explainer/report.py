@@ -32,7 +32,6 @@ from bayescfx.search.finish import different, distinct
 from bayescfx.search.question import Question
 from bayescfx.search.turns import Interrupt, one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
-from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
 
 #: Scored rows before a verdict is worth its time: a dozen, or a few and two per free feature.
@@ -137,7 +136,7 @@ def _with_proven(question: Question, X: Array, y: Array) -> tuple[Array, Array]:
     X = np.vstack([rows, X[is_new]])[: question.n]
     outputs = [answer.output for answer in question.proven_rows]
     y = np.concatenate([outputs, y[is_new]])[: question.n]
-    order = np.argsort(effort(region, X), kind="stable")
+    order = np.argsort(region.cost(X), kind="stable")
     return X[order], y[order]
 
 
@@ -180,7 +179,7 @@ def counterfactuals(
     query = lines[0].cells
     is_valid = region.contains(X) if question.already_met else question.accepted(y)
     potentials = question.score(y)
-    costs = effort(region, X)
+    costs = region.cost(X)
     distances = region.distance(X)
     changed = region.changes(X)
     ranges = _ranges(question, X, y)
@@ -288,7 +287,7 @@ def _menu(block: Block, question: Question) -> Menu | None:
 
 def _best_cost(question: Question) -> float:
     """Return the cost of the best row."""
-    return float(effort(question.region, question.X[[question.best]])[0])
+    return float(question.region.cost(question.X[[question.best]])[0])
 
 
 def _gap(question: Question, bound: float) -> str | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import partial
 from html import escape
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from bayescfx.plots.info.changes import ALL_CHANGES, change_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.report_page import About, badge, change_table, folded, named, note
-from bayescfx.result import markup, wording
+from bayescfx.result import answer_text, markup, wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 
@@ -109,8 +111,7 @@ def _head(text: str, *, is_left: bool = False) -> str:
 
 def _answer_list(pairs: list[Labelled], name: str, about: About) -> str:
     """Return a line per answer, which opens to its changes."""
-    targets = {wording.intervals(answer.wanted) for _, answer in pairs}
-    has_targets = len(targets) > 1
+    has_targets = len({answer.wanted for _, answer in pairs}) > 1
     target_head = [_head("target")] if has_targets else []
     heads = [*map(_head, (name, "now", "then")), *target_head]
     heads += [_head("changes", is_left=True), _head("status", is_left=True)]
@@ -120,11 +121,28 @@ def _answer_list(pairs: list[Labelled], name: str, about: About) -> str:
     if about.output.unit:
         legend += f" in {about.output.unit}"
     if not has_targets:
-        legend += f", target {about.output.number(targets.pop())}"
+        legend += f", target {about.output.number(_common_target(pairs))}"
     return (
         f'<div class="wide"><table class="list"><thead><tr>{"".join(heads)}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{note(f'{legend}.')}"
     )
+
+
+def _common_target(pairs: list[Labelled]) -> str:
+    """Return the target of all answers, told apart from outputs that miss it."""
+    wanted = pairs[0][1].wanted
+    misses = [answer.best.output for _, answer in pairs if not answer.reached]
+    others = [*misses, *chain.from_iterable(wanted)]
+    return wording.intervals(wanted, partial(wording.number_apart, others=others))
+
+
+def _output_text(answer: Explanation, y: float, number: str) -> str:
+    """Return an output in a common format, or told apart from the target if that is too short."""
+    text = f"{y:{number}}"
+    wanted = [f"{end:{number}}" for end in chain.from_iterable(answer.wanted)]
+    if text not in wanted:
+        return text
+    return max(text, answer_text.compared(answer, answer.best)(y), key=len)
 
 
 def _number_format(answers: list[Explanation]) -> str:
@@ -141,9 +159,9 @@ def _answer_line(label: str, answer: Explanation, has_targets: bool, number: str
     """Return a line of the list of answers; `number` is the format of outputs."""
     cells = ""
     for y in (answer.output, answer.best.output):
-        cells += f'<td data-key="{y!r}">{y:{number}}</td>'
+        cells += f'<td data-key="{y!r}">{_output_text(answer, y, number)}</td>'
     if has_targets:
-        cells += f"<td>{escape(wording.intervals(answer.wanted))}</td>"
+        cells += f"<td>{escape(answer_text.wanted(answer))}</td>"
     table = change_table(change_info(View.bare(answer), most=ALL_CHANGES))
     changes = folded(wording.moves(answer.best.changes), table)
     return (
@@ -160,7 +178,8 @@ def _folded_answers(title: str, pairs: list[Labelled], about: About) -> str:
     heads = ["", about.output.label, "target"]
     lines = []
     for label, answer in pairs:
-        line = [label, wording.number(answer.output), wording.intervals(answer.wanted)]
+        write = answer_text.compared(answer, answer.best)
+        line = [label, write(answer.output), answer_text.wanted(answer)]
         lines.append(line if answer.reached else [*line, answer.verdict])
     if len(lines[0]) > len(heads):
         heads.append("why")

@@ -11,13 +11,12 @@ from bayescfx.plots.info import outcomes
 from bayescfx.plots.info.changes import (
     ALL_CHANGES,
     ChangeInfo,
-    Prediction,
     alternatives_info,
     change_info,
 )
 from bayescfx.plots.info.view import View
 from bayescfx.plots.report_page import About, badge, change_table, folded, note, pictures
-from bayescfx.result import markup, wording
+from bayescfx.result import answer_text, markup, wording
 from bayescfx.result.answer_text import REASONS, valid_text
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.menu import MENU_HEAD
@@ -38,7 +37,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
     view = View.of(answer)
     infos = [change_info(view, k, ALL_CHANGES) for k in range(len(answer.counterfactuals))]
     yield about.head(f" {badge(answer)}")
-    yield from _lead(answer, infos[0].prediction, about)
+    yield from _lead(answer, about)
     yield from _changes(answer, infos, about)
     yield from _menu(answer)
     yield _unchanged(answer)
@@ -46,10 +45,12 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
     yield _method(view)
 
 
-def _lead(answer: Explanation, prediction: Prediction, about: About) -> Iterable[str]:
+def _lead(answer: Explanation, about: About) -> Iterable[str]:
     """Yield the current prediction, the target and the prediction after the changes."""
-    now, then = (about.output.number(text) for text in prediction.texts)
-    wanted = about.output.number(wording.intervals(answer.wanted))
+    outputs = (answer.output, answer.best.output)
+    write = answer_text.compared(answer, answer.best)
+    now, then = map(about.output.number, map(write, outputs))
+    wanted = about.output.number(wording.intervals(answer.wanted, write))
     yield note(f"The {about.output} is {now}; the target is {wanted}.", "lead")
     if answer.best.changes:
         n_changes = wording.count(answer.best.n_changes, "change")
@@ -145,7 +146,9 @@ def _method(view: View) -> str:
 def _facts(answer: Explanation) -> str:
     """Return the figures of the search as a table."""
     low, high = answer.reachable
-    outputs_seen = f"{wording.number(low)} to {wording.number(high)}" if low <= high else "none"
+    outputs_seen = "none"
+    if low <= high:
+        outputs_seen = " to ".join(answer_text.seen(answer))
     best = answer.best
     facts = {
         "rows scored for this query": str(answer.n_evaluations),
@@ -153,6 +156,8 @@ def _facts(answer: Explanation) -> str:
         "outputs seen": outputs_seen,
         "accepted outputs": wording.intervals(answer.accepted),
         "cost": wording.number(best.cost),
+        "distance": wording.number(best.distance),
+        "changes": str(best.n_changes),
         "method": answer.method,
         "seed": "none" if answer.seed is None else str(answer.seed),
         "the search stopped because": REASONS.get(answer.stopped, answer.stopped),

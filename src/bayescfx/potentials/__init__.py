@@ -2,6 +2,7 @@
 
 from bayescfx.potentials.ep_family import AEP as AEP
 from bayescfx.potentials.ep_family import SEP as SEP
+from bayescfx.potentials.ep_family import Valley as Valley
 from bayescfx.potentials.plateau import Plateau as Plateau
 from bayescfx.potentials.potential import Intervals as Intervals
 from bayescfx.potentials.potential import LevelPotential as LevelPotential

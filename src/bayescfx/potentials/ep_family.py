@@ -1,5 +1,7 @@
 """The exponential-polynomial potentials AEP and SEP (Definition "EP Family", Lemma B.1).
 
+The :class:`Valley`, which is not in the paper, has their slopes up to the peaks.
+
 Symbols: ``z = (y - origin) / width``, ``t = z**2``, ``v = t - 1``, ``epsilon = 1 - e * level``.
 Near the peak ``1/e`` a level can no longer tell how far away the peak is, so its shortfall
 ``epsilon`` or its depth ``-log(1 - epsilon)`` is carried instead. The paper's limits of
@@ -301,3 +303,53 @@ class SEP(_EP):
     >>> len(SEP(0.0, 1.0).superlevel(0.2))
     2
     """
+
+
+@dataclass(frozen=True, slots=True)
+class Valley(_EP):
+    r"""Potential of a change by at least `width` either way: at its peak from there on.
+
+    .. math:: \rho(y) = z^2 e^{-z^2}, \quad z = \min(1,\ |y - \text{origin}| / \text{width})
+
+    Up to its peaks it is the :class:`SEP`; beyond, it stays at 1/e. It is therefore continuously
+    differentiable, and 0 at the origin. It is not in the paper.
+
+    Parameters
+    ----------
+    origin : float
+        The output that is to change, f(query).
+    width : float
+        How far it should move at least; positive.
+
+    Examples
+    --------
+    >>> potential = Valley(10.0, 2.0)
+    >>> potential.superlevel(potential.peak)
+    ((-inf, 8.0), (12.0, inf))
+    >>> float(potential.value(10.0)), float(potential.value(-50.0)) == potential.peak
+    (0.0, True)
+    """
+
+    pieces = None  # type: ignore[assignment]  # those of any potential, from value and slope
+
+    def value_and_slope(self, y: ArrayLike) -> tuple[Array, Array]:
+        """Return both at the price of one."""
+        away = as_numbers("y", y, TargetError) - self.origin
+        z = np.minimum(np.abs(away), self.width) / self.width
+        decay = np.exp(-z * z)
+        slope = np.sign(away) * 2.0 * z * (1.0 - z) * (1.0 + z) * decay / self.width
+        return np.minimum(z * z * decay, PEAK), np.asarray(slope)
+
+    def superlevels(self, levels: Array) -> Levels:
+        """Return the superlevel set of each level ``(n,)``, all below the peak."""
+        (_, below), (above, _) = _EP.superlevels(self, levels)
+        endless = np.full(levels.shape, np.inf)
+        return [(-endless, below), (above, endless)]
+
+    def knots(self) -> Array:
+        return self.origin + self.width * np.array([-1.0, 0.0, 1.0])
+
+    def _set(self, depth: float) -> Intervals:
+        """Return one superlevel set."""
+        (_, below), (above, _) = _EP._set(self, depth)
+        return (-math.inf, below), (above, math.inf)

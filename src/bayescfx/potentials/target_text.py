@@ -1,4 +1,4 @@
-"""Targets as text: ``">= 150"``, ``"+20%"``, ``"[140, 160]"`` and so on."""
+"""Targets as text: ``"+20%"``, ``"=+20%"``, ``">= 150"``, ``"140..160"`` and so on."""
 
 from __future__ import annotations
 
@@ -8,30 +8,37 @@ from collections.abc import Callable
 from bayescfx.errors import TARGET_SYNTAX, TargetError
 from bayescfx.potentials import Target, targets
 
-#: The forms of a text; N is a number, P one without sign, A an amount, perhaps in percent.
+#: The forms of a text; P is a number without sign, N one that may be negative, A an amount, perhaps
+#: in percent, and S one with a sign. A sign at the beginning, or after "=", means a change.
 FORMS: dict[str, Callable[..., Target]] = {
-    r"(?:>=|=>|≥|>|at least) \+ A": targets.at_least,
-    "(?:<=|=<|≤|<|at most) [-−] A": targets.at_most,
-    "(?:>=|=>|≥|>|at least) =? N": targets.at_least,
-    "(?:<=|=<|≤|<|at most) =? N": targets.at_most,
-    r"(?:±|\+/-|\+-) A": targets.change,
     r"\+ A": targets.increase,
-    "[-−] A": targets.decrease,
+    "- A": targets.decrease,
+    r"(?:±|\+/-|\+-) A": targets.change,
+    "==? S": targets.reach,
+    "(?:>=|=>|≥|>|at least) N": targets.at_least,
+    "(?:<=|=<|≤|<|at most) N": targets.at_most,
     r"\[ N [,;:] N \]": targets.between,
     r"N (?:\.\.|…|:|to) N": targets.between,
     r"between\s+N and N": targets.between,
-    "(?:==?|reach) N": targets.reach,
-    "P": targets.reach,
+    "(?:reach|exactly) N": targets.reach,
+    "(?:==?)? P": targets.reach,
 }
 
 _UNSIGNED = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_UNIT = r"\s*(?P<unit>%|percent)?"
 #: What the letters of a form stand for, as regular expressions.
 _LETTERS = {
     " ": r"\s*",
-    "N": f"([+-]?{_UNSIGNED})",
+    "N": f"(-?{_UNSIGNED})",
     "P": f"({_UNSIGNED})",
-    "A": rf"({_UNSIGNED})\s*(%|percent)?",
+    "A": f"({_UNSIGNED}){_UNIT}",
+    "S": rf"([+-]\s*{_UNSIGNED}){_UNIT}",
 }
+#: A comparison with a change, which is none: its side, and its amount.
+_COMPARED_CHANGE = re.compile(
+    r"(?P<side>(?P<least>>=|=>|≥|>|at least)|<=|=<|≤|<|at most)\s*(?P<sign>[+-]?)\s*"
+    f"(?P<amount>{_UNSIGNED}{_UNIT})"
+)
 
 
 def parse_target(text: str) -> Target:
@@ -42,14 +49,27 @@ def parse_target(text: str) -> Target:
 
 def parse_call(text: str) -> tuple[Callable[..., Target], list[float], dict[str, float]]:
     """Return the function that makes the target of a text, and its arguments."""
-    plain = " ".join(text.lower().split())
+    plain = " ".join(text.lower().replace("−", "-").split())
     for form, make in FORMS.items():
         pattern = "".join(_LETTERS.get(letter, letter) for letter in form)
         match = re.fullmatch(pattern, plain)
         if match is None:
             continue
-        if "A" in form:
-            unit = "percent" if match[2] else "by"
-            return make, [], {unit: float(match[1])}
+        if "unit" in match.re.groupindex:
+            unit = "percent" if match["unit"] else "by"
+            return make, [], {unit: float(match[1].replace(" ", ""))}
         return make, [float(number) for number in match.groups()], {}
-    raise TargetError(f"the target must be like {TARGET_SYNTAX}; got {text!r}.")
+    raise TargetError(f"the target must be like {TARGET_SYNTAX}; got {text!r}.{_advice(plain)}")
+
+
+def _advice(plain: str) -> str:
+    """Return how to write a comparison with a change, as in ``>= +20%``; empty for other texts."""
+    match = _COMPARED_CHANGE.fullmatch(plain)
+    if match is None:
+        return ""
+    sign = match["sign"] or ("+" if match["least"] else "-")
+    way = {"+": "more", "-": "less"}[sign]
+    return (
+        f" {match['side']!r} takes an output, not a change: write '{sign}{match['amount']}' for at "
+        f"least {match['amount']} {way}."
+    )

@@ -20,6 +20,7 @@ def make_explainer(subject: Subject, settings: Settings, console: Console) -> cf
         method=settings.method,
         budget=settings.budget,
         n=settings.n,
+        diverse=bool(settings.diverse),
         tolerance=settings.tolerance,
         timeout=settings.timeout,
         on_fault=settings.on_fault,

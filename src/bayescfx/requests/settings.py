@@ -113,6 +113,9 @@ class Settings:
 
     target: str = option(QUESTION, "text", TARGET_SYNTAX, "", metavar="T")
     n: int = option(QUESTION, "integer", "how many answers (default: 1)", 1, typed_as="-n")
+    diverse: bool | None = option(
+        QUESTION, "switch", "answers as different as possible (default: the nearest ones)"
+    )
     budget: int | None = option(
         QUESTION,
         "integer",
@@ -131,7 +134,7 @@ class Settings:
     )
     seed: int = option(QUESTION, "integer", "same seed, same answer (default: 0)", 0)
     tolerance: float = option(
-        QUESTION, "number", "share of the change that may be missed (default: 0.05)", 0.05
+        QUESTION, "number", "share of an exact change that may be missed (default: 0.05)", 0.05
     )
     method: str = option(QUESTION, "text", f"{', '.join(METHODS)} (default: auto)", "auto")
     on_fault: Literal["raise", "skip"] = option(

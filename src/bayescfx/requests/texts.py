@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bayescfx.errors import TARGET_SYNTAX
 from bayescfx.potentials.target_text import parse_call, parse_target
+from bayescfx.result.answer_text import compared as output_writer
 from bayescfx.result.answer_text import sentence as answer_sentence
 from bayescfx.result.answer_text import valid_text
-from bayescfx.result.wording import aligned, proof_state
+from bayescfx.result.wording import aligned, number_apart, pair_apart, proof_state
 from bayescfx.result.wording import count as count_text
 from bayescfx.result.wording import intervals as wanted_text
 from bayescfx.result.wording import moves as changes_text
@@ -18,7 +19,10 @@ __all__ = [
     "answer_sentence",
     "changes_text",
     "count_text",
+    "number_apart",
     "number_text",
+    "output_writer",
+    "pair_apart",
     "parse_call",
     "parse_target",
     "proof_state",

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
 from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
+    ROUNDING,
     Output,
     aligned,
     both,
     cell,
     count,
     intervals,
-    move,
     moves,
     number,
+    number_apart,
     percent,
     percentile,
 )
@@ -40,18 +43,14 @@ REASONS = {
     "already met": "the query already meets the target",
     "unreachable": "the target seems out of reach",
 }
+#: The direction of a change, in words; `reach` has that of its sign.
+DIRECTIONS = {"increase": "above", "decrease": "below", "change": "below or above"}
+#: Costs that differ by less, as a share, are the same: proofs round their bounds down.
+SAME_COST = 1e-6
 #: How the texts of `Explanation.binding` begin that name no constraint of the user.
 DATA_RANGE = "data range of "
 #: How they end where the cost without the constraint was computed.
 COMPUTED = "without it)"
-#: The direction of a shift, in words.
-_DIRECTIONS = {
-    "increase": "above",
-    "at_least": "above",
-    "decrease": "below",
-    "at_most": "below",
-    "change": "below or above",
-}
 
 
 def answer_lines(answer: Explanation) -> list[str]:
@@ -65,14 +64,30 @@ def answer_lines(answer: Explanation) -> list[str]:
 def target(answer: Explanation) -> str:
     """Return ``Target: prediction at most 203.5 (25 % below 271.4)``."""
     output = Output.of(answer.about)
-    now = output.number(number(answer.output))
+    write = compared(answer, answer.best)
+    now = output.number(write(answer.output))
     reference = f"now {now}"
     if isinstance(answer.target, Shift):
-        amount = number(answer.target.by or 0.0)
-        if answer.target.percent is not None:
-            amount = f"{number(answer.target.percent)} %"
-        reference = f"{amount} {_DIRECTIONS[answer.target.kind]} {now}"
-    return f"Target: {output} {output.number(intervals(answer.wanted))} ({reference})"
+        size, unit = answer.target.size
+        way = DIRECTIONS.get(answer.target.kind, "above" if size > 0.0 else "below")
+        amount = f"{number(abs(size))}{unit}"
+        reference = f"{amount} {way} {now}"
+    return f"Target: {output} {output.number(intervals(answer.wanted, write))} ({reference})"
+
+
+def wanted(answer: Explanation) -> str:
+    """Return the outputs asked for, told apart from the query's and the best answer's."""
+    return intervals(answer.wanted, compared(answer, answer.best))
+
+
+def compared(answer: Explanation, found: Counterfactual) -> Callable[[float], str]:
+    """Return how to write the outputs that readers compare: now, wanted, and of an answer.
+
+    They get as many digits as tell them apart. If the target is reached, rounding errors don't
+    count.
+    """
+    others = [answer.output, found.output, *chain.from_iterable(answer.wanted)]
+    return partial(number_apart, others=others, rounding=ROUNDING if found.valid else 0.0)
 
 
 def _change_lines(answer: Explanation) -> list[str]:
@@ -82,11 +97,11 @@ def _change_lines(answer: Explanation) -> list[str]:
         return aligned([head, *lines], "<" + ">" * (len(head) - 1))
     output = Output.of(answer.about)
     changes = answer.best.changes
+    write = compared(answer, answer.best)
     if not changes:
-        return ["no change", f"{output}  {output.number(number(answer.output))}"]
-    before, after = both(answer.output, answer.best.output)
+        return ["no change", f"{output}  {output.number(write(answer.output))}"]
     rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
-    rows.append((str(output), before, output.number(after)))
+    rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
     left = aligned([[name, first] for name, first, _ in rows], "<>")
     return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]
 
@@ -105,8 +120,9 @@ def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
 def _figures(found: Sequence[Counterfactual]) -> list[list[str]]:
     """Return the costs of several counterfactuals and, if any is proven, what is proven."""
     costs = ["cost", "", *(number(c.cost, 3) for c in found)]
+    distances = ["distance", "", *(number(c.distance, 3) for c in found)]
     proofs = ["proven", "", *(c.proof or "no" for c in found)]
-    return [costs, proofs] if found[0].proof else [costs]
+    return [costs, distances, proofs] if found[0].proof else [costs, distances]
 
 
 def changed_cells(answer: Explanation) -> list[list[str]]:
@@ -118,8 +134,11 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     lines = []
     for name, old in before.items():
         lines.append([str(name), cell(old), *(_new_cell(c, name) for c in found)])
-    outputs = [answer.output, *(c.output for c in found)]
-    return [*lines, [Output.of(answer.about).label, *map(number, outputs)]]
+    after = [compared(answer, c)(c.output) for c in found]
+    return [
+        *lines,
+        [Output.of(answer.about).label, compared(answer, answer.best)(answer.output), *after],
+    ]
 
 
 def _new_cell(counterfactual: Counterfactual, name: Any) -> str:
@@ -152,18 +171,27 @@ def facts(answer: Explanation) -> str:
         if best.plausibility is not None:
             rank = percentile(best.plausibility)
             parts.append(f"Plausibility: {rank} of the training rows.")
-        parts.append(f"Cost {number(best.cost, 3)}.")
+        bounds = [] if answer.bound is None else [answer.bound]
+        cost = number_apart(best.cost, bounds, 3, rounding=SAME_COST)
+        parts.append(cost_text(cost, best.distance, best.n_changes))
     parts.append(f"Scored {count(answer.n_evaluations, 'row')} ({answer.method}).")
     return "  ".join(parts)
 
 
+def cost_text(cost: str, distance: float, n_changes: int) -> str:
+    """Return the cost and its parts: ``Cost 2.66 (distance 2.26, 2 changes).``."""
+    changes = count(n_changes, "change")
+    return f"Cost {cost} (distance {number(distance, 3)}, {changes})."
+
+
 def sentence(answer: Explanation) -> str:
     """Return the best answer: ``bmi 32.1 → 27.4: prediction 214 → 171, target 171``."""
-    best = answer.best
-    outputs = move(answer.output, best.output) if best.changes else number(answer.output)
     output = Output.of(answer.about)
-    wanted = output.number(intervals(answer.wanted))
-    return f"{best_moves(answer)}: {output} {output.number(outputs)}, target {wanted}"
+    outputs = [answer.output, answer.best.output] if answer.best.changes else [answer.output]
+    write = compared(answer, answer.best)
+    moved = output.number(" → ".join(map(write, outputs)))
+    wanted = output.number(intervals(answer.wanted, write))
+    return f"{best_moves(answer)}: {output} {moved}, target {wanted}"
 
 
 def best_moves(answer: Explanation) -> str:
@@ -202,7 +230,7 @@ def _optimality(answer: Explanation, reason: str) -> str:
     if answer.proof == "optimal":
         return "Proven optimal: no allowed change with a lower cost reaches it."
     if answer.proof is not None and answer.bound is not None:
-        bound = number(answer.bound, 3)
+        bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)
         return f"Proven {answer.proof} of the optimum: no allowed change costs less than {bound}."
     return f"The search stopped because {reason}."
 
@@ -232,10 +260,16 @@ def _probability(answer: Explanation) -> list[str]:
 
 def _outputs_seen(answer: Explanation) -> str:
     """Return the range of the outputs of allowed rows."""
-    low, high = answer.reachable
-    if math.isnan(low):
+    if math.isnan(answer.reachable[0]):
         return "No allowed row was scored."
-    return f"Outputs seen: {number(low)} to {number(high)}."
+    return f"Outputs seen: {' to '.join(seen(answer))}."
+
+
+def seen(answer: Explanation) -> tuple[str, str]:
+    """Return the least and the largest output seen, told apart from the outputs asked for."""
+    low, high = answer.reachable
+    ends = [low, high, *chain.from_iterable(answer.wanted)]
+    return number_apart(low, ends), number_apart(high, ends)
 
 
 def _binding(answer: Explanation) -> list[str]:
@@ -262,10 +296,11 @@ def _jump(answer: Explanation) -> list[str]:
     """Return the outputs on either side of a target that the model may jump across."""
     if answer.jump is None:
         return []
-    below, above = answer.jump
+    ends = [*answer.jump, *chain.from_iterable(answer.wanted)]
+    below, above = (number_apart(output, ends) for output in answer.jump)
     return [
-        f"Nearest outputs on either side: {number(below)} and {number(above)}; the model may jump "
-        "across the target. Ask for at least or at most so much, or allow a larger tolerance."
+        f"Nearest outputs on either side: {below} and {above}; the model may jump across the "
+        "target. Ask for at least or at most so much, or allow a larger tolerance."
     ]
 
 

@@ -20,7 +20,7 @@ from bayescfx.models.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.result import wording
-from bayescfx.result.answer_text import miss
+from bayescfx.result.answer_text import cost_text, miss
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -43,6 +43,9 @@ class WhatIf:
         The distance of the output from the target, tolerance aside; None without a target.
     reached : bool, optional
         Whether the output reaches the target, within the tolerance; None without a target.
+    cost, distance : float, optional
+        What a search would minimise, and its part that grows with the size of the changes, as of
+        a `Counterfactual`; None without a space, or if a cell becomes missing.
     about : dict of str to str
         Name (``output``) and ``unit`` of the model's output.
     """
@@ -54,7 +57,14 @@ class WhatIf:
     broken: tuple[str, ...] = ()
     miss: float | None = None
     reached: bool | None = None
+    cost: float | None = None
+    distance: float | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def n_changes(self) -> int:
+        """The number of changed features."""
+        return len(self.changes)
 
     def __repr__(self) -> str:
         output = wording.Output.of(self.about)
@@ -63,11 +73,13 @@ class WhatIf:
             outputs = wording.move(self.query_output, self.output)
         lines = [f"{wording.moves(self.changes)}: {output} {output.number(outputs)}"]
         if self.miss is not None:
-            lines.append(self._distance(output))
+            lines.append(self._verdict(output))
+        if self.changes and self.cost is not None and self.distance is not None:
+            lines.append(cost_text(wording.number(self.cost, 3), self.distance, self.n_changes))
         lines += [f"Not allowed: {constraint}." for constraint in self.broken]
         return "\n".join(lines)
 
-    def _distance(self, output: wording.Output) -> str:
+    def _verdict(self, output: wording.Output) -> str:
         """Return how far the output is from the target, in words."""
         if not self.miss:
             return "Target reached."
@@ -81,6 +93,7 @@ class TargetOutputs(NamedTuple):
 
     wanted: Intervals
     accepted: Intervals
+    has_tolerance: bool
 
     @classmethod
     def of(cls, target: object, output: float, tolerance: float) -> TargetOutputs | None:
@@ -88,7 +101,13 @@ class TargetOutputs(NamedTuple):
         if target is None:
             return None
         found = as_target(target, np.array([output]))
-        return cls(found.wanted(output), found.acceptance(output, tolerance))
+        accepted = found.acceptance(output, tolerance)
+        return cls(found.wanted(output), accepted, not found.exact)
+
+    def miss(self, output: float) -> float:
+        """Return the distance of an output from the target; rounding that is forgiven is none."""
+        is_reached = bool(contains(self.accepted, output))
+        return 0.0 if is_reached and not self.has_tolerance else miss(output, self.wanted)
 
 
 def what_if(
@@ -115,7 +134,7 @@ def what_if(
     target : Target, float or potential, optional
         The target to compare the output with.
     tolerance : float, default 0.05
-        Share of the wanted change that may be missed.
+        Share of the wanted change by which an exact target may be missed.
 
     Examples
     --------
@@ -134,15 +153,25 @@ def what_if(
     rows = region.rows(np.vstack([region.query, X]))
     query_output, output = as_model(model, region.schema)(rows).tolist()
     goal = TargetOutputs.of(target, query_output, tolerance)
+    cost, distance = _cost(space, query, X) if is_constrained else (None, None)
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
         changes=changes_of(region, X, rows)[0],
         broken=broken_constraints(space, region, X)[0] if is_constrained else (),
-        miss=None if goal is None else miss(output, goal.wanted),
+        miss=None if goal is None else goal.miss(output),
         reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
+        cost=cost,
+        distance=distance,
     )
+
+
+def _cost(space: Space, query: object, X: Array) -> tuple[float | None, float | None]:
+    """Return cost and distance of codes ``(1, d)``; None if a cell becomes missing."""
+    region = around(unrestricted(space), query)
+    cost = float(region.cost(X)[0])
+    return (None, None) if np.isnan(cost) else (cost, float(region.distance(X)[0]))
 
 
 def _space_of_row(query: Any) -> Space:
@@ -213,13 +242,14 @@ def assess(
     target : Target, float or potential, optional
         The target.
     tolerance : float, default 0.05
-        Share of the wanted change that may be missed.
+        Share of the wanted change by which an exact target may be missed.
 
     Returns
     -------
     DataFrame
         One line per row: its ``output``; whether it is a ``hit`` within the tolerance, and its
-        distance from the target (``miss``); its ``distance`` from the query and number of changes;
+        distance from the target (``miss``); its ``cost``, ``distance`` from the query and number of
+        changes (``n_changes``), as of a `Counterfactual`;
         ``changes`` as text; the limits and rules it has ``broken``, or what else is wrong; its
         distance ``to_data`` (the nearest training row) and ``plausibility`` (the share of training
         rows that are less plausible); and ``needless``, the changes that can be undone alone with
@@ -294,8 +324,10 @@ def _figures(
     figures: dict[str, Any] = {"output": output}
     if goal is not None:
         figures["hit"] = contains(goal.accepted, output)
-        figures["miss"] = [miss(y, goal.wanted) for y in output.tolist()]
-    figures["distance"] = around(unruled, query).distance(X)
+        figures["miss"] = [goal.miss(y) for y in output.tolist()]
+    measure = around(unrestricted(wider), query)
+    figures["cost"] = measure.cost(X)
+    figures["distance"] = measure.distance(X)
     figures["n_changes"] = pd.array([len(each) for each in changes], dtype="Int64")
     figures["changes"] = [wording.moves(each) for each in changes]
     figures["broken"] = _broken_texts(broken_constraints(space, region, X), faults)
@@ -425,6 +457,11 @@ def _needless_changes(
         if set(after[k]) <= set(before[k]):
             names[rows[k]].append(str(region.names[features[k]]))
     return [", ".join(each) for each in names]
+
+
+def unrestricted(space: Space) -> Space:
+    """Return the space in which every feature may change, and derived columns follow."""
+    return space.with_fields(rules=tuple(rule for rule in space.rules if rule.derives is not None))
 
 
 def around(space: Space, query: object, schema: Schema | None = None) -> Region:

@@ -26,8 +26,8 @@ class Counterfactual:
     changes : dict
         ``{name: (before, after)}`` for the features that were changed.
     cost : float
-        What the search minimises: the distance from the query, and a price for each changed
-        feature.
+        What the search minimises: ``distance`` plus the price of a change times ``n_changes``; see
+        `Space.cost`.
     valid : bool
         Whether the output counts as reaching the target.
     plausibility : float, optional
@@ -35,7 +35,8 @@ class Counterfactual:
         one half). A row is less plausible if its values occur together less often. None if the
         space was made without data.
     distance : float
-        The distance from the query, the part of the cost that grows with the size of the changes.
+        The distance from the query, in units of change; the part of the cost that grows with the
+        size of the changes.
     valid_ranges : dict of name to ValidRange, optional
         For each changed feature the values with which the row reaches the target, its other cells
         unchanged. Known for models that can be read, whose answers are proven, fully or within
@@ -65,7 +66,7 @@ class Counterfactual:
 
     @property
     def n_changes(self) -> int:
-        """The number of changed features."""
+        """The number of changed features, each of which has its price in the cost."""
         return len(self.changes)
 
     def __repr__(self) -> str:

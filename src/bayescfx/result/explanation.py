@@ -71,7 +71,7 @@ class Explanation:
     trace : ndarray of shape (n_evaluations,)
         The best potential, relative to its peak, after each row that the model scored.
     tolerance : float
-        Share of the wanted change that may be missed.
+        Share of the wanted change by which an exact target may be missed.
     probability_reachable : float, optional
         The surrogate's probability that the target can be reached under the constraints.
     binding : tuple of str
@@ -166,8 +166,9 @@ class Explanation:
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
         """Return one line per counterfactual: its row, then its figures.
 
-        These are ``output``, ``valid``, ``potential``, ``cost``, ``n_changes`` and, for a space
-        with data, ``plausibility`` (``_`` is appended where a column of that name exists).
+        These are ``output``, ``valid``, ``potential``, ``cost``, ``distance``, ``n_changes`` and,
+        for a space with data, ``plausibility`` (``_`` is appended where a column of that name
+        exists).
 
         Parameters
         ----------
@@ -187,7 +188,7 @@ class Explanation:
     @property
     def figure_names(self) -> tuple[str, ...]:
         """The attributes of a counterfactual that follow its row in a table."""
-        names = ("output", "valid", "potential", "cost", "n_changes")
+        names = ("output", "valid", "potential", "cost", "distance", "n_changes")
         return names if self.best.plausibility is None else (*names, "plausibility")
 
     def _changed_columns(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -178,8 +178,12 @@ class Explanations(Sequence[Explanation]):
         columns = ["status", "output", "wanted", "best_output", "n_evaluations", "changes"]
         cells = self.summary()[columns].replace("best_guess", "best guess").to_numpy(object)
         lines = []
-        for label, row in zip(self.index, cells, strict=True):
-            lines.append([wording.label(label), *(wording.cell(value) for value in row)])
+        for label, answer, row in zip(self.index, self, cells, strict=True):
+            status, _, target, _, *rest = map(wording.cell, row)
+            before, after = map(
+                answer_text.compared(answer, answer.best), (answer.output, answer.best.output)
+            )
+            lines.append([wording.label(label), status, before, target, after, *rest])
         return head, lines
 
 
@@ -188,9 +192,10 @@ _SUMMARY: dict[str, Callable[[Explanation], Any]] = {
     "status": lambda answer: answer.status,
     "output": lambda answer: answer.output,
     "best_output": lambda answer: answer.best.output,
-    "wanted": lambda answer: wording.intervals(answer.wanted),
+    "wanted": answer_text.wanted,
     "potential": lambda answer: answer.best.potential,
     "cost": lambda answer: answer.best.cost,
+    "distance": lambda answer: answer.best.distance,
     "n_changes": lambda answer: answer.best.n_changes,
     "changes": answer_text.best_moves,
     "n_evaluations": lambda answer: answer.n_evaluations,

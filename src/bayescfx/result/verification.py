@@ -15,7 +15,6 @@ from bayescfx.errors import QueryError
 from bayescfx.models.model import Model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.result.assessment import changes_of
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
     """Return which counterfactuals have other changes or another cost than claimed."""
     X = region.encode(rows)
     changes = changes_of(region, X, scored)
-    costs = effort(region, X)
+    costs = region.cost(X)
     distances = region.distance(X)
     found = []
     for k, counterfactual in enumerate(answer.counterfactuals):

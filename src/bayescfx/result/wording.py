@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from bayescfx.potentials import Intervals
 ID = "id column"  # key of `Explanation.about`: the column whose cells name the rows
 DIGITS = 4  # significant digits of a number in a text
 MOST_DIGITS = 17  # enough to tell any two float64 apart
+ROUNDING = 1e-12  # numbers that differ by less, as a share, differ by rounding
 
 
 class Output(NamedTuple):
@@ -58,6 +61,40 @@ def number(value: float, digits: int = DIGITS) -> str:
     return f"{value:.{digits}g}"
 
 
+def number_apart(
+    value: float, others: Iterable[float], digits: int = DIGITS, *, rounding: float = 0.0
+) -> str:
+    """Return a number with as many digits as it takes to tell it from other numbers.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    others : iterable of float
+        The numbers that it is compared with. Those that are equal to it don't count.
+    digits : int, default 4
+        The least number of significant digits.
+    rounding : float, default 0
+        The relative difference up to which numbers count as equal.
+
+    Examples
+    --------
+    >>> number_apart(203.48173, [203.52, 271.4]), number_apart(203.48173, [271.4])
+    ('203.48', '203.5')
+    """
+    different = [y for y in others if not math.isclose(y, value, rel_tol=rounding)]
+    for n_digits in range(digits, MOST_DIGITS + 1):
+        text = number(value, n_digits)
+        if all(number(y, n_digits) != text for y in different):
+            break
+    return text
+
+
+def pair_apart(a: float, b: float, digits: int = DIGITS) -> tuple[str, str]:
+    """Return two numbers with enough digits to tell them apart."""
+    return number_apart(a, [b], digits), number_apart(b, [a], digits)
+
+
 def cell(value: Any, digits: int = DIGITS) -> str:
     """Return a cell of a table as text."""
     if is_missing(value):
@@ -74,26 +111,21 @@ def cell(value: Any, digits: int = DIGITS) -> str:
 def both(before: Any, after: Any) -> tuple[str, str]:
     """Return two cells as texts with enough digits to tell them apart."""
     if _is_time(before) and _is_time(after):
-        first, second = times(before, after)
-        return first, second
-    return _distinct(cell, before, after)
+        earlier, later = times(before, after)
+        return earlier, later
+    first = cell(before)
+    second = cell(after)
+    for digits in range(DIGITS + 1, MOST_DIGITS + 1):
+        if first != second:
+            break
+        first = cell(before, digits)
+        second = cell(after, digits)
+    return first, second
 
 
 def move(before: Any, after: Any) -> str:
     """Return ``before → after`` with enough digits to tell them apart."""
     return " → ".join(both(before, after))
-
-
-def _distinct(write: Callable[[Any, int], str], a: Any, b: Any) -> tuple[str, str]:
-    """Return two values as texts with enough digits to tell them apart."""
-    first = write(a, DIGITS)
-    second = write(b, DIGITS)
-    for digits in range(DIGITS + 1, MOST_DIGITS + 1):
-        if first != second:
-            break
-        first = write(a, digits)
-        second = write(b, digits)
-    return first, second
 
 
 def _is_time(value: Any) -> bool:
@@ -111,22 +143,27 @@ def moves(changes: Mapping[Any, tuple[Any, Any]], most: int = 12) -> str:
     return f"{listed} and {n_hidden} more" if n_hidden > 0 else listed
 
 
-def intervals(outputs: Intervals) -> str:
-    """Return a set of outputs in words: ``at most 203.5``, ``150 to 200``, ``1 or 2``."""
-    return " or ".join(_interval(low, high) for low, high in outputs) or "nothing"
+def intervals(outputs: Intervals, write: Callable[[float], str] | None = None) -> str:
+    """Return a set of outputs in words: ``at most 203.5``, ``150 to 200``, ``1 or 2``.
 
-
-def _interval(low: float, high: float) -> str:
-    """Return one interval of outputs in words."""
-    if (low, high) == (-math.inf, math.inf):
-        return "anything"
-    if low == -math.inf:
-        return f"at most {number(high)}"
-    if high == math.inf:
-        return f"at least {number(low)}"
-    if math.isclose(low, high, rel_tol=1e-12):  # equal up to rounding
-        return number(low)
-    return " to ".join(_distinct(number, low, high))
+    With `write`, it writes the ends; by default they are told apart from each other.
+    """
+    if write is None:
+        others = tuple(chain.from_iterable(outputs))
+        write = partial(number_apart, others=others, rounding=ROUNDING)
+    texts = []
+    for low, high in outputs:
+        text = f"{write(low)} to {write(high)}"
+        if (low, high) == (-math.inf, math.inf):
+            text = "anything"
+        elif low == -math.inf:
+            text = f"at most {write(high)}"
+        elif high == math.inf:
+            text = f"at least {write(low)}"
+        elif math.isclose(low, high, rel_tol=ROUNDING):
+            text = write(low)
+        texts.append(text)
+    return " or ".join(texts) or "nothing"
 
 
 def percent(probability: float) -> str:
@@ -146,7 +183,8 @@ def proof_state(cost: float, bound: float, *, is_reached: bool) -> str:
     """
     if not is_reached:
         return f"proving: no answer costs less than {number(bound, 3)}"
-    known = f"proving: cost {number(cost, 3)}, bound {number(bound, 3)}"
+    cost_text, bound_text = pair_apart(cost, bound, 3)
+    known = f"proving: cost {cost_text}, bound {bound_text}"
     return f"{known}, gap {math.ceil(100.0 * (cost / bound - 1.0))} %" if bound > 0.0 else known
 
 

@@ -184,7 +184,7 @@ class _Satisfied(Exception):
 
 def is_satisfied(question: Question) -> bool:
     """Return whether nothing can be gained any more: one answer, at no cost, that is found."""
-    return question.region.cost.weight == 0.0 and question.n == 1 and question.reached
+    return question.region.price.weight == 0.0 and question.n == 1 and question.reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +194,11 @@ class ClassicImprovement:
     surrogate: Surrogate  # of the potential p, relative to its peak
     region: Region  # defines the cost
     best: float  # the best `v` so far
-    weight: float  # the cost of a unit of distance, as a share of the peak
+    weight: float  # what a unit of cost is worth, as a share of the peak
 
     def _threshold(self, X: Array) -> Array:
         """Return the potential ``(n,)`` that codes ``(n, d)`` have to exceed."""
-        return np.asarray(self.best + self.weight * self.region.distance(X))
+        return np.asarray(self.best + self.weight * self.region.cost(X))
 
     def value(self, X: Array) -> Array:
         """Return log EI ``(n,)`` at codes ``(n, d)``."""
@@ -255,7 +255,7 @@ class NaiveBayes:
         surrogate: Surrogate | None = None
         while not is_satisfied(question):
             surrogate = surrogate_for(question, self.surrogate, surrogate, values)
-            worth = question.score(question.y) - question.weight * region.distance(question.X)
+            worth = question.score(question.y) - question.weight * region.cost(question.X)
             order = np.argsort(-worth, kind="stable")
             # Without a row inside the region anything above 0, the least potential, is a gain.
             best = float(worth[order[0]]) if len(worth) else 0.0

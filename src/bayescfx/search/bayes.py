@@ -40,7 +40,6 @@ from bayescfx.search.objectives import (
 )
 from bayescfx.search.question import Question, Rounds, Stopped, misses
 from bayescfx.search.verdict import Outlook, Watch
-from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle
 from bayescfx.space.sampling import sample
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
@@ -59,7 +58,7 @@ class Phase(Enum):
 class Candidates(Enum):
     """Where a step of the phase REACH looks for its row."""
 
-    NEAR = "near the query: the probability of a hit per cost"
+    NEAR = "near the query: the probability of a hit per cost and distance"
     GLOBAL = "in the whole region"
     DATA = "among the rows of the data"
     FEW = "among rows that differ from the best one in few features"
@@ -253,7 +252,7 @@ def _reach(run: _Run) -> PhaseRounds:
             return "exhausted"
         # One row is left for the last look.
         yield run.tidy(proposal.points)[: max(1, question.left - gives_up)]
-    return Phase.APPROACH if question.region.cost.weight > 0.0 else Phase.SPREAD
+    return Phase.APPROACH if question.region.price.weight > 0.0 else Phase.SPREAD
 
 
 def _approach(run: _Run) -> PhaseRounds:
@@ -449,7 +448,7 @@ class _Run:
         if self.settings.starts is not None:
             return self.settings.starts
         question = self.question
-        if question.region.cost.weight == 0.0:
+        if question.region.price.weight == 0.0:
             return TUNING.n_starts
         n = len(self._alone)
         if n <= TUNING.max_start_share * question.budget:
@@ -464,7 +463,7 @@ class _Run:
         Where nearness counts, what is far from the query tells little.
         """
         question = self.question
-        if question.region.cost.weight == 0.0:
+        if question.region.price.weight == 0.0:
             return None
         return int(TUNING.borrowed_share * question.budget)
 
@@ -472,7 +471,7 @@ class _Run:
     def n_scored(self) -> int:
         """The number of scored rows, besides the query, that count as start rows."""
         question = self.question
-        if question.region.cost.weight == 0.0:
+        if question.region.price.weight == 0.0:
             return len(question.X) - 1
         return int((~question.borrowed).sum()) - 1
 
@@ -485,7 +484,7 @@ class _Run:
         back changes.
         """
         question = self.question
-        if question.region.cost.weight == 0.0:
+        if question.region.price.weight == 0.0:
             return False
         if question.left <= TUNING.settle_share * question.budget:
             return False
@@ -498,7 +497,7 @@ class _Run:
         if not self.settings.local:
             return rows[:0]
         if question.reached:
-            rows = rows[effort(question.region, rows) < self.record().beat(rows)]
+            rows = rows[question.region.cost(rows) < self.record().beat(rows)]
         return rows[~question.known.holds(rows)]
 
     def rows_before_giving_up(self, outlook: Outlook, *, is_last: bool) -> Array:
@@ -531,8 +530,8 @@ class _Run:
         weight = question.weight
         if question.spent >= TUNING.cost_until * question.budget:
             weight = 0.0
-        value = question.score(question.y) - weight * question.region.distance(question.X)
-        if question.region.cost.weight > 0.0:
+        value = question.score(question.y) - weight * question.region.cost(question.X)
+        if question.region.price.weight > 0.0:
             value[question.borrowed] = -np.inf
         best = float(value.max())
         candidates = self._next_candidates()
@@ -566,7 +565,7 @@ class _Run:
         if not self.settings.local:
             return Candidates.GLOBAL
         if (
-            question.region.cost.weight > 0.0
+            question.region.price.weight > 0.0
             and question.left > TUNING.near_until * question.budget
         ):
             if turn % 2 == 0:
@@ -668,7 +667,7 @@ class _Run:
     def tidy(self, X: Array) -> Array:
         """Return rows without trivial changes, where these are allowed and not scored."""
         region = self.question.region
-        is_trivial = region.changes(X) & ~clear_changes(region, X)
+        is_trivial = region.changes(X) & ~region.clear_changes(X)
         tidied = region.complete(np.where(is_trivial, region.query, X))
         is_better = ~self.question.known.holds(tidied) & region.contains(tidied)
         return np.where(is_better[:, None], tidied, X)

@@ -15,7 +15,6 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.search.question import Question, best_first
-from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle, shorten, take_back
 from bayescfx.space.region import Region
 
@@ -39,6 +38,8 @@ TUNING = FinishTuning()
 
 #: Rows that are compared with each other; set by judgement, benchmark `make quality` (2026-11-18).
 MOST_COMPARED = 2000
+#: Answers among which the most different ones are chosen; set by judgement, tests of alternatives.
+MOST_CANDIDATES = 60
 #: Rows differ if a feature moves this share of the larger change further; set by judgement.
 CLEAR_SHARE = 0.25
 
@@ -110,7 +111,7 @@ def _nearer(
 
 def _worth(question: Question, X: Array, worth: Worth | None) -> Array:
     """Return how promising rows ``(k, d)`` are."""
-    return -effort(question.region, X) if worth is None else worth(X)
+    return -question.region.cost(X) if worth is None else worth(X)
 
 
 def _new(question: Question, X: Array) -> Array:
@@ -126,10 +127,10 @@ def halve(question: Question, X: Array) -> Array:
     scored = question.X
     is_miss = ~question.accepted(question.y)
     found = [X[:0]]
-    for x, cost in zip(X, effort(region, X), strict=True):
+    for x, cost in zip(X, region.cost(X), strict=True):
         rows = np.vstack([X[:0], *shorter_rows(region, scored, is_miss, x, TUNING.halves)])
         rows = region.snap(rows)
-        found.append(rows[effort(region, rows) < TUNING.worthwhile * cost])
+        found.append(rows[region.cost(rows) < TUNING.worthwhile * cost])
     rows = np.vstack(found)
     return np.asarray(rows[region.contains(rows)])
 
@@ -189,6 +190,38 @@ def _allowed_shares(
 def distinct(question: Question, n: int) -> Indices:
     """Return positions in ``question.X`` of up to `n` answers, best first.
 
+    The nearest, or if the question asks for `diverse` answers the best one and others that change
+    features as different as possible.
+    """
+    if not question.diverse or n == 1 or not question.reached:
+        return _nearest(question, n)
+    candidates = _nearest(question, MOST_CANDIDATES)
+    chosen = _most_different(question.region.clear_changes(question.X[candidates]), n)
+    return np.asarray(candidates[chosen])
+
+
+def _most_different(changed: Mask, n: int) -> Indices:
+    """Return positions of up to `n` of the sets of features ``(k, d)``, in order, the first always.
+
+    Each further one shares the least with those before: the largest share in common with one of
+    them, of the features of the smaller set, so that a large set does not look different. Of equal
+    ones the first is chosen.
+    """
+    sets = changed.astype(np.float64)
+    sizes = sets.sum(axis=1)
+    common = sets @ sets.T
+    overlap = common / np.maximum(np.minimum.outer(sizes, sizes), 1.0)
+    chosen = [0]
+    while len(chosen) < min(n, len(sets)):
+        largest = overlap[:, chosen].max(axis=1)
+        largest[chosen] = np.inf
+        chosen.append(int(largest.argmin()))
+    return np.sort(chosen)
+
+
+def _nearest(question: Question, n: int) -> Indices:
+    """Return positions in ``question.X`` of up to `n` answers, best first.
+
     Rows that reach the target, or if there are none, rows that come nearer to it than the query,
     or else the query itself. Different sets of changed features come first, then other rows that
     differ clearly (:func:`different`); fewer rather than the same twice.
@@ -196,7 +229,7 @@ def distinct(question: Question, n: int) -> Indices:
     some, is_reached = _candidates(question)
     region = question.region
     X = question.X[some]
-    changed = clear_changes(region, X)
+    changed = region.clear_changes(X)
     sets: set[bytes] = set()  # of features that the chosen rows change
     is_open = np.ones(len(X), dtype=np.bool_)  # rows that may still be chosen
     chosen: list[int] = []

@@ -64,6 +64,8 @@ class GradientTuning:
     min_curvature: float = 0.1
     #: Moves below this share of the tolerance end the trials.
     min_move: float = 1e-3
+    #: Halvings of the way back from a row inside the target: a thousandth of it is left.
+    n_halvings: int = 10
     #: Points at which the curvature of the potential is measured.
     n_curvature: int = 257
 
@@ -297,6 +299,9 @@ class ProjectedGradient:
     that does not reach the target, the start is therefore first pushed along the gradient of f,
     halfway to the wanted output.
 
+    One-sided targets and ranges are flat inside, where a last step may lead far beyond the bound.
+    The line from there to the query is therefore halved until the nearest row on it is known.
+
     Parameters
     ----------
     step : float, optional
@@ -360,6 +365,8 @@ class ProjectedGradient:
                 yield visit
                 is_certified = visit.residual <= self.tolerance
                 if is_certified and question.accepted(np.array([visit.output]))[0]:
+                    if question.target.exact:
+                        _walk_back(slopes, visit)
                     return
 
     def slopes(self, question: Question, row: Array) -> Slopes:
@@ -472,6 +479,27 @@ class ProjectedGradient:
                 return landed, max(best, TUNING.shrink_least * t)
             t = min(max(best, TUNING.shrink_most * t), TUNING.shrink_least * t)
         return None, t
+
+
+def _walk_back(slopes: Slopes, visit: Visit) -> None:
+    """Score rows between the query and a row inside the target, down to the nearest inside.
+
+    Inside a target without a tolerance the potential is flat: the last step may have led far in.
+    """
+    part = slopes.part
+    question = slopes.question
+    query = part.coordinates(question.region.query)
+    way = part.coordinates(visit.point) - query
+    missed = 0.0  # shares of the way
+    reached = 1.0
+    for _ in range(TUNING.n_halvings):
+        time_limit.get().check()
+        share = 0.5 * (missed + reached)
+        landed = part.land(part.project(query + share * way))
+        if landed is not None and question.accepted(question.evaluate(landed[None, :]))[0]:
+            reached = share
+        else:
+            missed = share
 
 
 def _best_length(share: float, t: float) -> float:

@@ -14,7 +14,6 @@ from scipy.special import expit
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.potentials import Intervals
 from bayescfx.search.objectives import Record
-from bayescfx.space.effort import effort, effort_parts
 from bayescfx.space.neighbourhood import Moves, crossings
 from bayescfx.space.region import Region
 from bayescfx.space.repair import between
@@ -69,7 +68,7 @@ class Pairs:
     i, j : arrays of shape (p,)
         The two moves of each pair.
     cost : array of shape (p,)
-        The effort of its row.
+        The cost of its row.
     mean, std : arrays of shape (p,)
         Mean and deviation of its expected output.
     is_open : mask of shape (p,)
@@ -91,17 +90,20 @@ class Pairs:
         self.origin = origin
         self.value = value
         self._touched = region.changes(moves.X, moves.base)  # (m, d)
-        powers, premiums = effort_parts(region, np.vstack([moves.base, moves.X]))
-        # (m,) what each move adds to the effort of the base
+        rows = np.vstack([moves.base, moves.X])
+        powers = _powers(region, rows)
+        n_changes = region.changes(rows).sum(axis=1)
+        # (m,) what each move adds to the powers and to the number of changes of the base
         self._powers = powers[1:] - powers[0]
-        self._premiums = premiums[1:] - premiums[0]
+        self._n_more = n_changes[1:] - n_changes[0]
+        self._room = np.inf if region.max_changes is None else region.max_changes - n_changes[0]
         i, j = np.nonzero(np.triu(~self._clashes()))
-        # The effort of a pair is that of the base and what each of its moves adds.
+        # The cost of a pair is that of the base and what each of its moves adds.
         distance = np.maximum(powers[0] + self._powers[i] + self._powers[j], 0.0)
-        if region.cost.norm > 1:
-            distance **= 1.0 / region.cost.norm
-        premium = premiums[0] + self._premiums[i] + self._premiums[j]
-        cost = distance + premium * np.minimum(distance, 1.0)
+        if region.price.norm > 1:
+            distance **= 1.0 / region.price.norm
+        n_moved = n_changes[0] + self._n_more[i] + self._n_more[j]
+        cost = distance + region.price.per_change * n_moved
         is_cheap = cost < limit
         self.i = i[is_cheap]
         self.j = j[is_cheap]
@@ -117,13 +119,10 @@ class Pairs:
 
     def _clashes(self) -> Mask:
         """Return which two moves ``(m, m)`` can't be made together."""
-        region = self.region
         touched = self._touched.astype(np.float32)
         clashes = np.asarray(touched @ touched.T > 0.0)
-        if region.max_changes is not None:
-            n_changes = region.changes(np.vstack([self.moves.base, self.moves.X])).sum(axis=1)
-            more = n_changes[1:] - n_changes[0]
-            clashes |= np.add.outer(more, more) > region.max_changes - n_changes[0]
+        if np.isfinite(self._room):
+            clashes |= np.add.outer(self._n_more, self._n_more) > self._room
         return clashes
 
     def rows(self, pairs: Indices) -> Array:
@@ -203,7 +202,7 @@ class Pairs:
                 end = high if self.origin > high else low
                 aim = end + TUNING.beyond * (end - self.origin)
             rows, mean = self.combinations(aim)
-            cost = effort(region, region.complete(rows))
+            cost = region.cost(region.complete(rows))
             worth = self._worth(mean, np.full(len(rows), self.deviation), cost, bar)
             found.append(rows[np.argsort(-worth, kind="stable")[: TUNING.several]])
         X = np.vstack(found)
@@ -216,7 +215,7 @@ class Pairs:
         move with the largest value less its cost. Where guesses cross `aim` the steps get finer.
         """
         gain = np.sign(aim - self.origin) * self.moves.gain
-        price = self._powers + self._premiums
+        price = self._powers + self.region.price.per_change * self._n_more
         pays = gain * price > 0.0
         if not pays.any():
             return self.moves.X[:0], gain[:0]
@@ -240,7 +239,6 @@ class Pairs:
     def _buy(self, worth: Array, gain: Array, price: Array) -> tuple[Array, Array]:
         """Return the rows ``(n, d)`` that pay if a unit of gain is `worth` ``(n,)``; guesses."""
         moves = self.moves
-        region = self.region
         starts = np.flatnonzero(np.diff(moves.block, prepend=-1))
         sizes = np.diff(starts, append=len(price))
         at = starts[:, None] + np.minimum(np.arange(sizes.max()), sizes[:, None] - 1)
@@ -249,15 +247,24 @@ class Pairs:
         best = np.take_along_axis(at, choice.T, axis=1).T  # (n, blocks)
         value = np.take_along_axis(net, choice[:, :, None], axis=2)[:, :, 0]
         is_made = value > 0.0
-        if region.max_changes is not None:
+        if np.isfinite(self._room):
             rank = np.argsort(np.argsort(-value, axis=1, kind="stable"), axis=1)
-            room = region.max_changes - int(region.changes(moves.base[None]).sum())
-            is_made &= (rank < room) | (self._premiums[best] < 0.0)
+            is_made &= (rank < self._room) | (self._n_more[best] < 0)
         rows = np.repeat(moves.base[None], len(worth), axis=0)
         for k in np.flatnonzero(is_made.any(axis=0)).tolist():
             move = best[:, k]
             rows = np.where(self._touched[move] & is_made[:, [k]], moves.X[move], rows)
         return rows, self.value + (moves.gain[best] * is_made).sum(axis=1)
+
+
+def _powers(region: Region, X: Array) -> Array:
+    """Return the distance ``(n,)`` of codes ``(n, d)`` to the power of the norm: a sum of moves."""
+    norm = region.price.norm
+    if norm == 0:
+        powers = region.changes(X) * region.weight
+    else:  # a cap, or the power overflows
+        powers = np.minimum(region.units(X), 1e280 ** (1.0 / norm)) ** norm
+    return np.asarray(powers.sum(axis=1))
 
 
 def _crossed(mean: Array, aim: float) -> Indices:

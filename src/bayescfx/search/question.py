@@ -24,7 +24,6 @@ from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target
 from bayescfx.potentials.potential import misses as misses  # for searches
 from bayescfx.potentials.targets import as_target
 from bayescfx.search.exact.prover import Proof, Prover, ScoredCodes
-from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, background_rows, sample
 from bayescfx.surrogate.coordinates import Coordinates
@@ -158,8 +157,10 @@ class Question(Account):
         The only source of randomness of the search.
     n : int, default 1
         The number of counterfactuals wanted.
+    diverse : bool, default False
+        Whether they are to change features as different as possible; else the nearest are wanted.
     tolerance : float, default 0.05
-        The share of the wanted change that may be missed.
+        The share of the wanted change by which an exact target may be missed.
     position : int, default 0
         The position of the query among all queries of the call.
     name : str, optional
@@ -224,6 +225,7 @@ class Question(Account):
         rng: np.random.Generator,
         *,
         n: int = 1,
+        diverse: bool = False,
         tolerance: float = 0.05,
         position: int = 0,
         name: str | None = None,
@@ -231,6 +233,7 @@ class Question(Account):
         super().__init__(evaluator, region, budget)
         self.rng = rng
         self.n = n
+        self.diverse = diverse
         self.tolerance = tolerance
         self.position = position
         self.name = name
@@ -344,7 +347,7 @@ class Question(Account):
 
         Also the best of each set of changed features, and ends of what was seen.
         """
-        cost, hit = effort(self.region, X), self.accepted(y)
+        cost, hit = self.region.cost(X), self.accepted(y)
         some = np.arange(len(y))
         n_sorted = TUNING.shortlist * most
         if len(y) > n_sorted:  # of many rows, those that may be among the best
@@ -352,7 +355,7 @@ class Question(Account):
             worth = np.where(hit, 1.0 + 1.0 / (1.0 + cost), self.score(y) + nearness)
             some = np.sort(np.argpartition(-worth, n_sorted)[:n_sorted])
         order = some[best_first(self, X[some], y[some])]
-        changed = clear_changes(self.region, X[order])
+        changed = self.region.clear_changes(X[order])
         n_part = most // TUNING.part_one_in
         first = firsts(changed)[:n_part]
         near = np.argpartition(cost, n_part)[:n_part]
@@ -365,7 +368,7 @@ class Question(Account):
     def _relevant(self, X: Array, y: Array, most: int, near: int | None = None) -> Indices:
         """Return which rows ``(n, d)`` tell most of the model where answers may be."""
         places = np.arange(len(self.y))
-        if self.region.cost.weight > 0.0:  # where other questions' rows hit may be far away
+        if self.region.price.weight > 0.0:  # where other questions' rows hit may be far away
             places = places[~self.borrowed]
         best = places[best_first(self, self.X[places], self.y[places])[: TUNING.n_centres]]
         return relevant(self.region, X, most, self.X[best], near)
@@ -406,11 +409,11 @@ class Question(Account):
 
     @cached_property
     def weight(self) -> float:
-        """What a unit of distance costs, as a share of the potential's peak.
+        """What a unit of cost is worth, as a share of the potential's peak.
 
-        The user's weight is the cost of a typical move: to a row of the data, or to a random one.
+        The user's weight is that of a typical move: to a row of the data, or to a random one.
         """
-        weight = self.region.cost.weight
+        weight = self.region.price.weight
         if weight <= 0.0:
             return 0.0
         rows = background(self.region, self.region.data[:_N_DATA])[:_N_TYPICAL]
@@ -418,7 +421,7 @@ class Question(Account):
             rows = background(self.region)[:_N_TYPICAL]
         if not len(rows):
             rows = sample(self.region, _N_TYPICAL, np.random.default_rng(0))
-        typical = float(np.median(self.region.distance(rows)))
+        typical = float(np.median(self.region.cost(rows)))
         return weight / typical if typical > 0.0 else weight
 
 
@@ -445,7 +448,7 @@ Search: TypeAlias = RoundSearch | LoneSearch
 def best_first(question: Question, X: Array, y: Array) -> Indices:
     """Return an order of rows: hits by cost, then others by potential, miss of the target, cost."""
     hit = question.accepted(y)
-    cost = effort(question.region, X)
+    cost = question.region.cost(X)
     worth = np.where(hit, 0.0, question.score(y))
     miss = np.where(hit, 0.0, misses(question.acceptance, y))
     return np.lexsort((cost, miss, -worth, ~hit))

@@ -80,7 +80,7 @@ def first_rows(question: Question, n: int) -> Array:
     """Return at most `n` rows to begin with: features moved alone or in groups, data rows."""
     region = question.region
     rows = np.empty((0, len(region.query)))
-    if question.region.cost.weight > 0.0:
+    if question.region.price.weight > 0.0:
         rows = single_changes(region)
         if n < len(region.moving):
             grouped = _grouped_changes(region, n, question.rng)
@@ -136,7 +136,7 @@ def _copies(question: Question, n: int, *n_copied: int | None) -> Array:
 
 def data_rows(question: Question) -> Array:
     """Return rows of the data and, where nearness counts, the query with few features copied."""
-    if question.region.cost.weight == 0.0:
+    if question.region.price.weight == 0.0:
         return _copies(question, TUNING.data_rows, None)
     kinds = (*TUNING.copied, None)
     return _copies(question, TUNING.data_rows // len(kinds), *kinds)
@@ -156,7 +156,7 @@ def towards_target(question: Question) -> Array:
     is_first = rng.random((few, X.shape[1])) < rng.random((few, 1))
     mixed = np.where(is_first, X[i], X[j])
     data = _copies(question, TUNING.pool // 2, None)
-    copied = TUNING.copied if question.region.cost.weight > 0.0 else ()
+    copied = TUNING.copied if question.region.price.weight > 0.0 else ()
     sparse = _copies(question, few, *copied)
     return project(question.region, np.vstack([data, sparse, between, mixed]))
 

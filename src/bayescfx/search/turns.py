@@ -20,7 +20,6 @@ from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime, SpaceError
 from bayescfx.evaluations.evaluator import Scores, Stop
 from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
-from bayescfx.space.effort import effort
 
 T = TypeVar("T")
 
@@ -265,7 +264,7 @@ def _current_step(question: Question) -> Step:
         output=output,
         potential=float(question.score(np.array([output]))[0]),
         reached=question.reached,
-        cost=float(effort(question.region, row)[0]),
+        cost=float(question.region.cost(row)[0]),
     )
 
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.repair import between, repair
 
@@ -222,7 +221,7 @@ def single_moves(
         is_moved = allowed & region.changes(X, base).any(axis=1)
         moves = moves._replace(X=X).take(is_moved)
     if np.isfinite(below):
-        cost = effort(region, np.vstack([base, moves.X]))
+        cost = region.cost(np.vstack([base, moves.X]))
         moves = moves.take(cost[1:] < below + cost[0] - cost.min())
     return moves
 
@@ -302,8 +301,9 @@ def _line_sides(
 def _reach(region: Region, base: Array, below: float) -> Array:
     """Return how far ``(d,)`` each code may be from the query's in a row that costs `below`."""
     units = region.units(base[None])[0]
-    room = np.full(len(units), below if region.cost.norm else np.inf)
-    if region.cost.norm == 1:  # the longest change may be taken back for it
+    below = max(below - region.price.per_change, 0.0)  # the price of the change itself
+    room = np.full(len(units), below if region.price.norm else np.inf)
+    if region.price.norm == 1:  # the longest change may be taken back for it
         room = np.maximum(below - units.sum() + units.max() + units, 0.0)
     has_cost = region.weight > 0.0
     unlimited = np.full(len(room), np.inf)
@@ -350,7 +350,7 @@ def finer_moves(
     on_line = [at[0] if len(at) == 1 and at[0] in values else -1 for at in region.moving]
     feature = np.array(on_line)[moves.block]  # (m,)
     has_previous, start, gain_before = moves.previous()
-    cost = effort(region, np.vstack([start, moves.X])).reshape(2, -1)
+    cost = region.cost(np.vstack([start, moves.X])).reshape(2, -1)
     worth = np.abs(moves.gain - gain_before) * np.abs(cost[1] - cost[0])
     worth[(feature < 0) | (cost[0] >= below)] = 0.0
     order = np.argsort(-worth, kind="stable")[: most // len(TUNING.between)]
@@ -412,7 +412,7 @@ def crossings(
         for part in (share, 0.5 * share, 0.5 + 0.5 * share):
             rows.append(between(region, moves.X[at], start[at], part[:, None], moves.X[at]))
     X = region.on_grid(np.vstack(rows))
-    return np.asarray(X[np.argsort(effort(region, X), kind="stable")[:most]])
+    return np.asarray(X[np.argsort(region.cost(X), kind="stable")[:most]])
 
 
 def cumulative_moves(region: Region, x: Array, X: Array) -> Array:
@@ -434,12 +434,22 @@ def cumulative_moves(region: Region, x: Array, X: Array) -> Array:
 
 
 def take_back(region: Region, X: Array) -> Array:
-    """Return rows ``(n, d)`` with each change taken back alone, where that is allowed."""
+    """Return rows ``(n, d)`` with each change taken back alone, where that is allowed.
+
+    Features that move together are taken back together, too.
+    """
     changed = region.changes(X)
     at, j = np.nonzero(changed & (changed.sum(axis=1) > 1)[:, None])
     rows = X[at]
     rows[np.arange(len(at)), j] = region.query[j]
-    rows = region.complete(rows)
+    parts = [rows]
+    for block in region.moving:
+        if len(block) > 1:
+            is_part = changed[:, block].any(axis=1) & (np.delete(changed, block, 1).any(axis=1))
+            back = X[is_part]
+            back[:, block] = region.query[block]
+            parts.append(back)
+    rows = region.complete(np.vstack(parts))
     return np.asarray(rows[region.contains(rows)])
 
 
@@ -473,5 +483,5 @@ def exchange(region: Region, X: Array) -> Array:
     length = np.resize(lengths, len(at))
     rows[each, j] = region.query[j] + length * (rows[each, j] - region.query[j])
     rows, allowed = repair(region, rows)
-    is_cheaper = effort(region, rows) < TUNING.worthwhile * effort(region, X)[at]
+    is_cheaper = region.cost(rows) < TUNING.worthwhile * region.cost(X)[at]
     return np.asarray(rows[allowed & is_cheaper])

@@ -356,20 +356,45 @@ class Functions(Table):
 
 
 class Options(Parameter):
-    """Named parameters of a verb; ``true`` uses the verb with its defaults, if it has some."""
+    """Named parameters of a verb; ``true`` uses the verb with its defaults, if it is a switch.
+
+    On the command line ``name=value``, or nothing but the option of a switch.
+    """
 
     kind = "options"
-    takes_text = False
 
     def __init__(self, *, is_switch: bool = False, **parameters: Parameter) -> None:
         self.parameters = parameters
         self.is_switch = is_switch
+        self.takes_text = not is_switch
+        self.is_repeatable = not is_switch
         self.types = (bool, dict) if is_switch else (dict,)
         self.words = "true or a table" if is_switch else "a table"
 
-    def from_texts(self, option: str, texts: list[str]) -> bool:
-        """Return that the switch is given."""
-        return True
+    def from_texts(self, option: str, texts: list[str]) -> bool | dict[str, Any]:
+        """Return the parameters that are given; True for a switch."""
+        if self.is_switch:
+            return True
+        by_name: dict[str, list[str]] = {}
+        for text in texts:
+            name, _, value = (part.strip() for part in text.partition("="))
+            if name not in self.parameters or not value:
+                known = ", ".join(self.parameters)
+                raise SettingsError(f"{option} must be like name=value with {known}; got {text!r}.")
+            by_name.setdefault(name, []).append(value)
+        return {
+            name: self.parameters[name].from_texts(f"{option} {name}", values)
+            for name, values in by_name.items()
+        }
+
+    def extend(self, old: Any, new: Any) -> Any:
+        """Return the parameters of both, those of the command line where both have one."""
+        if self.is_switch or not old:
+            return new
+        table = {**old, **new}
+        for name in old.keys() & new.keys():
+            table[name] = self.parameters[name].extend(old[name], new[name])
+        return table
 
     def check(self, what: str, value: Any) -> None:
         """Raise unless a value is a table of known parameters."""

@@ -243,7 +243,7 @@ class _Builder:
             recomputed=self.recomputed,
             scale=self.space.scale,
             weight=self.weight,
-            cost=self.space.price,
+            price=self.space.price,
             max_changes=self.max_changes,
             data=self.space.sample.rows,
             **axis_fields(axes, self.recomputed, self.weight, self.space.scale),

@@ -33,6 +33,9 @@ CHUNK = 4096
 MOST_COARSE_STEPS = 32
 #: Numerical: moves below this share of a feature's scale are rounding errors.
 DUST = 1e-6
+#: Changes of numbers below this share of the feature's scale make no other answer.
+#: Set by judgement; benchmark `make quality` (2026-11-18).
+TRIVIAL = 0.01
 
 
 class HalfSpaces(NamedTuple):
@@ -88,11 +91,11 @@ class Region:
     scale : array of shape (d,)
         One unit of change for the distance.
     weight : array of shape (d,)
-        What a unit of change costs, per feature.
+        The factor of each feature in the distance.
     unit_costs : array of shape (k,)
-        Cost of one code of each free feature; of a changed level if unordered.
-    cost : Cost
-        What changes cost; its weight is not part of `distance`.
+        Distance of one code of each free feature; of a changed level if unordered.
+    price : Cost
+        The norm of the distance, and the price of each change.
     max_changes : int or None
         The l0 bound.
     data : array of shape (m, d)
@@ -128,7 +131,7 @@ class Region:
     scale: Array
     weight: Array
     unit_costs: Array
-    cost: Cost
+    price: Cost
     max_changes: int | None
     data: Array
     rules: tuple[Rule, ...] = ()
@@ -281,6 +284,11 @@ class Region:
             changed &= self.counted
         return changed
 
+    def clear_changes(self, X: Array) -> Mask:
+        """Return the changed features ``(n, d)`` of each row without trivial changes of numbers."""
+        is_trivial = np.abs(X - self.query) < TRIVIAL * self.scale
+        return np.asarray(self.changes(X) & ~is_trivial)
+
     def sides(self, X: Array, at: list[int]) -> Array:
         """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""
         delta = X[:, at] - self.query[at]
@@ -307,7 +315,18 @@ class Region:
         X = self.complete(rows)
         return np.asarray(X[self.contains(X)])
 
-    # ── the distance ──
+    # ── the cost ──
+
+    def cost(self, X: Array) -> Array:
+        """Return the cost ``(n,)`` of each row ``(n, d)``, which every search minimises.
+
+        It is the distance plus the price of each change.
+        """
+        distance = self.distance(X)
+        if self.price.per_change == 0.0:
+            return distance
+        n_changes = self.changes(X) @ np.ones(X.shape[1])  # faster than a sum of booleans
+        return np.asarray(distance + self.price.per_change * n_changes)
 
     def units(self, X: Array) -> Array:
         """Return the weighted change per feature in units of its scale, shape (n, d)."""
@@ -316,9 +335,9 @@ class Region:
         return units
 
     def distance(self, X: Array) -> Array:
-        """Return the cost of moving from the query to each row, its weight not included."""
+        """Return how far each row ``(n, d)`` is from the query: the norm of its units."""
         units = self.free_axes.distances(X[:, self.free]) * self.unit_costs
-        norm = self.cost.norm
+        norm = self.price.norm
         if norm == 1:
             return np.asarray(units.sum(axis=1))
         if norm == 0:
@@ -330,8 +349,12 @@ class Region:
         return np.asarray(largest * powers ** (1 / norm))
 
     def distance_gradient(self, X: Array) -> Array:
-        """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
-        norm = self.cost.norm
+        """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels.
+
+        It is also the gradient of the cost: the price of the changes is the same all around a row,
+        except where a feature equals the query's.
+        """
+        norm = self.price.norm
         slope = np.zeros(X.shape)
         if norm == 0:
             return slope

@@ -85,6 +85,7 @@ def to_dict(space: Space) -> dict[str, Plain]:
         "cost": {
             "weight": float(price.weight),
             "norm": float(price.norm),
+            "per_change": float(price.per_change),
             "per_feature": [[to_plain(n), float(v)] for n, v in price.per_feature.items()],
         },
         "inferred": [to_plain(name) for name in schema.names if name in space.inferred],
@@ -109,16 +110,25 @@ def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
             unrestored.append(str(rule["rule"]))
         else:
             rules.append(kind.from_plain(rule, schema.features))
-    cost = plain["cost"]
     return {
         "schema": schema,
         "scale": np.array(from_plain(plain["scale"]), dtype=np.float64),
         "rules": tuple(rules),
-        "price": Cost(cost["weight"], cost["norm"], dict(from_plain(cost["per_feature"]))),
+        "price": _read_cost(plain["cost"]),
         "inferred": frozenset(from_plain(plain["inferred"])),
         "graded": frozenset(from_plain(plain["graded"])),
         "unrestored": tuple(unrestored),
     }
+
+
+def _read_cost(plain: Mapping[str, Any]) -> Cost:
+    """Return the cost of changes of a saved space."""
+    return Cost(
+        weight=plain["weight"],
+        norm=plain["norm"],
+        per_feature=dict(from_plain(plain["per_feature"])),
+        per_change=plain["per_change"],
+    )
 
 
 def _read_schema(plain: Mapping[str, Any]) -> Schema:

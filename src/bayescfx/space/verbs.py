@@ -306,9 +306,16 @@ VERBS: dict[str, Verb] = {
         ),
         Verb(
             "cost",
-            Options(weight=Number(), norm=Number(), per_feature=Numbers()),
+            Options(
+                per_change=Number(),
+                per_feature=Numbers(),
+                norm=Number(),
+                weight=Number(),
+            ),
             _cost,
-            help="what changes cost",
+            help="what is minimised: distance + per_change * changes",
+            option="--cost",
+            example="per_change=0.5",
         ),
     )
 }

@@ -119,7 +119,7 @@ class DescribedApp(FastAPI):
         feature = {"type": "string", "enum": [str(name) for name in self.site.space.features]}
         optional_row = {"anyOf": [row, {"type": "null"}]}
         known = {"cells": row, "query": optional_row, "feature": feature}
-        target = {"description": f"As in {TARGET_SYNTAX}.", "examples": [">= +20%"]}
+        target = {"description": f"As in {TARGET_SYNTAX}.", "examples": ["+20%"]}
         for form in content["components"]["schemas"].values():
             fields = form.get("properties", {})
             fields |= {name: schema for name, schema in known.items() if name in fields}

@@ -27,7 +27,7 @@ from bayescfx.web.site import Site
 ANSWER_FILES = ("json", "csv", "html", "md")
 
 #: The settings of a search.
-SEARCH_SETTINGS = ("method", "budget", "n", "tolerance", "timeout", "seed")
+SEARCH_SETTINGS = ("method", "budget", "n", "diverse", "tolerance", "timeout", "seed")
 
 #: The operator's settings that a settings file repeats.
 DATA_SETTINGS = ("id", "na", "drop", "label", "output")
@@ -86,7 +86,7 @@ def python_program(site: Site, form: QuestionForm) -> str:
         for call in _verb_calls(verb, value)
     ]
     make, numbers, named = parse_call(form.target)
-    search = {name: getattr(form, name) for name in SEARCH_SETTINGS}
+    search = _search_settings(form)
     search["rng"] = search.pop("seed")
     lines = [
         "import pandas as pd",
@@ -245,8 +245,16 @@ def _file_settings(settings: Settings, form: QuestionForm) -> dict[str, Any]:
     values["data"] = os.path.abspath(settings.data)
     values |= {name: getattr(settings, name) for name in DATA_SETTINGS}
     values |= {"query": json.dumps(form.cells, ensure_ascii=False), "target": form.target}
-    values |= {name: getattr(form, name) for name in SEARCH_SETTINGS}
+    values |= _search_settings(form)
     return {name: value for name, value in values.items() if value not in (None, (), [])}
+
+
+def _search_settings(form: QuestionForm) -> dict[str, Any]:
+    """Return the settings of the search; `diverse` only if it is on."""
+    values = {name: getattr(form, name) for name in SEARCH_SETTINGS}
+    if not values["diverse"]:
+        del values["diverse"]
+    return values
 
 
 def _assignments(table: Mapping[str, Any]) -> str:

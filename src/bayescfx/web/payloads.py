@@ -16,7 +16,7 @@ from bayescfx.plots.info.view import View
 from bayescfx.requests.plain_values import json_fields, json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import METHOD_NAMES
-from bayescfx.requests.texts import answer_sentence, changes_text, number_text, valid_text
+from bayescfx.requests.texts import answer_sentence, changes_text, output_writer, valid_text
 from bayescfx.web.relaxation import relax
 from bayescfx.web.request_forms import MAXIMUM, QuestionForm, page_verbs
 from bayescfx.web.site import Site
@@ -45,8 +45,9 @@ COUNTERFACTUAL_FIELDS = (
     "valid",
     "potential",
     "plausibility",
-    "n_changes",
     "cost",
+    "distance",
+    "n_changes",
     "proof",
 )
 
@@ -90,6 +91,7 @@ def site_payload(site: Site) -> Payload:
         "methods": ["auto", *(name for name in METHOD_NAMES if name != "auto")],
         "predictions": {"edges": edges.tolist(), "counts": counts.tolist()},
         "rules": [rule.words.line for rule in site.space.rules if rule.words.line],
+        "per_change": site.space.price.per_change,
         "verbs": _verbs_payload(),
         "features": _features_payload(site),
     }
@@ -105,7 +107,7 @@ def _label(site: Site) -> str | None:
 def _default_settings(site: Site) -> Payload:
     """Return the settings of a question that has none."""
     form = QuestionForm(cells={}, target="")
-    defaults = json_fields(form, "timeout", "seed", "tolerance", "n", "method")
+    defaults = json_fields(form, "timeout", "seed", "tolerance", "n", "diverse", "method")
     return {"budget": 2000 if site.model.local else 100, **defaults}
 
 
@@ -250,7 +252,7 @@ def _counterfactual_payload(view: View, k: int) -> Payload:
     return {
         **json_fields(found, *COUNTERFACTUAL_FIELDS),
         "cells": _cells_payload(view.answer, found.row),
-        "output_text": number_text(found.output),
+        "output_text": output_writer(view.answer, found)(found.output),
         "sentence": changes_text(found.changes),
         "changes": [_change_payload(change, found) for change in changes],
         "valid_text": valid_text(found),

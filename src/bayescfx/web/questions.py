@@ -21,7 +21,7 @@ from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.subject import CheckedQuery
-from bayescfx.requests.texts import parse_target, wanted_text
+from bayescfx.requests.texts import output_writer, parse_target, wanted_text
 from bayescfx.web.payloads import Payload, answer_payload, pair_payload
 from bayescfx.web.request_forms import QuestionForm
 from bayescfx.web.site import Outputs, Site
@@ -166,7 +166,9 @@ class QuestionQueue:
         form = question.form
         answer = question.answer
         label = form.label or "edited"
-        target = form.target if answer is None else wanted_text(answer.wanted)
+        target = form.target
+        if answer is not None:
+            target = wanted_text(answer.wanted, output_writer(answer, answer.best))
         return {
             "id": question.id,
             "state": question.state,
@@ -290,7 +292,7 @@ class QuestionQueue:
             question.space,
             evaluations,
             on_fault=self.site.settings.on_fault,
-            **form.model_dump(include={"method", "budget", "n", "tolerance", "timeout"}),
+            **form.model_dump(include={"method", "budget", "n", "diverse", "tolerance", "timeout"}),
         )
         target = parse_target(form.target)
         try:

@@ -127,9 +127,10 @@ def verb_type(verb: Verb) -> Any:
         return value
 
     def read(given: Any, validate: Callable[[Any], Any]) -> Any:
-        if isinstance(given, str):
-            return parameter.from_texts(verb.name, given.splitlines())
-        return validate(given)
+        if not isinstance(given, str):
+            return validate(given)
+        found = parameter.from_texts(verb.name, given.splitlines())
+        return validate(found) if parameter.kind == "options" else found
 
     return Annotated[value | Text, WrapValidator(read)]
 
@@ -195,6 +196,7 @@ class QuestionForm(Form):
     target: Text
     space: Constraints = Field(default_factory=Constraints)
     n: Annotated[int, Field(ge=1, le=MAXIMUM["n"])] = 3
+    diverse: bool = False
     budget: Annotated[int, Field(ge=1, le=MAXIMUM["budget"])] | None = None
     timeout: Annotated[float, Field(ge=0, le=MAXIMUM["timeout"])] = 60.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

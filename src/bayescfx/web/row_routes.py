@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from starlette.exceptions import HTTPException
 import bayescfx as cfx
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.requests.plain_values import json_fields
-from bayescfx.requests.texts import parse_target, wanted_text
+from bayescfx.requests.texts import number_apart, parse_target, wanted_text
 from bayescfx.web.payloads import (
     Payload,
     curve_payload,
@@ -101,18 +103,20 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
 
     @router.post("/api/predict")
     def predict(form: PredictForm) -> Payload:
-        """Score a row; return the constraints it breaks and its distance from the target."""
+        """Score a row; return its cost, the constraints it breaks and how far the target is."""
         return _predict(site, form)
 
     @router.post("/api/target")
     def target(form: TargetForm) -> Payload:
         """Return the outputs that a target asks for, relative to an output."""
         parsed = parse_target(form.target)
-        wanted = parsed.acceptance(form.output, 0.0)
+        wanted = parsed.wanted(form.output)
         accepted = parsed.acceptance(form.output, form.tolerance)
+        exactly = parsed.acceptance(form.output, 0.0)
+        outputs = [form.output, *chain.from_iterable(wanted)]
         return {
-            "text": wanted_text(wanted),
-            "met": any(low <= form.output <= high for low, high in wanted),
+            "text": wanted_text(wanted, partial(number_apart, others=outputs, rounding=1e-12)),
+            "met": any(low <= form.output <= high for low, high in exactly),
             "wanted": intervals_payload(wanted),
             "accepted": intervals_payload(accepted),
         }
@@ -140,7 +144,7 @@ def _predict(site: Site, form: PredictForm) -> Payload:
     space = site.constrain({} if form.space is None else form.space.given())
     target: Any = None if form.target is None else parse_target(form.target)
     found = cfx.what_if(site.model, query, row, space, target, tolerance=form.tolerance)
-    shown = json_fields(found, "output", "miss", "reached")
+    shown = json_fields(found, "output", "miss", "reached", "cost", "distance", "n_changes")
     return {**shown, "broken": list(found.broken)}
 
 

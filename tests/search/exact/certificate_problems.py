@@ -24,7 +24,6 @@ from bayescfx.models.model import Model, as_model
 from bayescfx.models.readers import TreeEnsemble, read_model
 from bayescfx.potentials import Intervals
 from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 SLACK = 1e-9
@@ -48,7 +47,7 @@ class SmallProblem:
     @property
     def costs(self) -> Array:
         """The cost of each row; infinite unless it reaches the target."""
-        cost = effort(self.region, self.rows)
+        cost = self.region.cost(self.rows)
         return np.where(is_within(self.scores, self.accepted), cost, np.inf)
 
     @property
@@ -124,9 +123,7 @@ def small_space(data: pd.DataFrame, rng: np.random.Generator) -> cfx.Space:
         space = space.require("a + b <= 6")
     if rng.random() < 0.2:
         space = space.together("a", "c")
-    if rng.random() < 0.2:
-        space = space.cost(weight=0.0)
-    return space
+    return space.cost(per_change=float(rng.choice([0.0, 0.2, 5.0])))
 
 
 @cache

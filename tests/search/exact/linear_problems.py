@@ -20,7 +20,6 @@ from bayescfx.models.model import Model, as_model
 from bayescfx.models.readers import LinearModel
 from bayescfx.potentials import Intervals, contains
 from bayescfx.search.exact.prover import Prover, raw_intervals
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from tests.search.exact.certificate_problems import small_data, small_space
 
@@ -51,7 +50,7 @@ class LinearProblem:
     @property
     def costs(self) -> Array:
         """The cost of each row; infinite unless it reaches the target."""
-        return np.where(self.accepted(self.outputs), effort(self.region, self.rows), np.inf)
+        return np.where(self.accepted(self.outputs), self.region.cost(self.rows), np.inf)
 
     @property
     def best(self) -> float:

@@ -23,7 +23,6 @@ from bayescfx.arrays import Array
 from bayescfx.models.model import Model, as_model
 from bayescfx.models.readers import Reading, read_model
 from bayescfx.potentials import Intervals, contains
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 MOST_ROWS = 10**6
@@ -51,7 +50,7 @@ class RandomQuestion:
         if not len(X):
             return np.inf
         hits = X[self.accepted(self.outputs(X))]
-        return float(effort(self.region, hits).min()) if len(hits) else np.inf
+        return float(self.region.cost(hits).min()) if len(hits) else np.inf
 
 
 def make_question(seed: int) -> RandomQuestion:
@@ -134,9 +133,7 @@ def _make_space(table: pd.DataFrame, rng: np.random.Generator) -> cfx.Space:
         space = space.together("a", "c")
     if rng.random() < 0.15:
         space = space.require(lambda rows: (rows["a"] * rows["b"]).astype(float) < 8)
-    if rng.random() < 0.2:
-        space = space.cost(weight=0.0)
-    return space
+    return space.cost(per_change=float(rng.choice([0.0, 0.2, 5.0])))
 
 
 def _make_target(model: Model, query: pd.DataFrame, y: Any, rng: np.random.Generator) -> Intervals:

@@ -24,7 +24,6 @@ from bayescfx.search.exact.certificate_space import CertificateError
 from bayescfx.search.exact.certificates import make_certificate
 from bayescfx.search.exact.leaves import make_leaf_table
 from bayescfx.search.exact.problem import BoxProblem
-from bayescfx.space.effort import effort
 from tests.search.exact.certificate_problems import (
     SLACK,
     SmallProblem,
@@ -154,7 +153,7 @@ def test_no_alteration_with_a_new_checksum_proves_anything_false(seed: int) -> N
             continue
         accepted = certificate_space.read_question(altered).accepted
         is_hit = is_within(problem.scores, tuple(accepted))
-        assert (effort(problem.region, problem.rows)[is_hit] >= check.limit).all()
+        assert (problem.region.cost(problem.rows)[is_hit] >= check.limit).all()
     assert n_failed
 
 
@@ -242,7 +241,7 @@ def find_best(model: Any, problem: BoxProblem, accepted: Intervals) -> float:
         X = next(search)
         while True:
             is_hit = is_within(model.scores(problem.region.rows(X)), accepted)
-            best = min(best, effort(problem.region, X[is_hit]).min(initial=np.inf))
+            best = min(best, problem.region.cost(X[is_hit]).min(initial=np.inf))
             X = search.send(is_hit)
     except StopIteration:
         return float(best)

@@ -23,7 +23,6 @@ from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.certificate_check import check_certificate, checksum
 from bayescfx.search.exact.certificate_space import CertificateError
 from bayescfx.search.exact.linear_certificates import SAME_COST, make_linear_certificate
-from bayescfx.space.effort import effort
 from tests.search.exact.certificate_problems import is_within, small_data
 from tests.search.exact.linear_problems import LinearProblem, fit_linear, make_linear_problem
 
@@ -133,7 +132,7 @@ def test_no_alteration_with_a_new_checksum_proves_anything_false(seed: int) -> N
     sums = np.empty(0)
     if len(problem.rows):
         sums = problem.form.raw(problem.region.rows(problem.rows))[:, 0]
-    costs = effort(problem.region, problem.rows)
+    costs = problem.region.cost(problem.rows)
     n_changes = problem.region.changes(problem.rows).sum(axis=1)
     for _ in range(12):
         altered = alter(certificate, rng)
@@ -185,7 +184,7 @@ def test_wrong_answer_fails() -> None:
 
 def test_other_norms_have_no_certificate() -> None:
     problem = make_linear_problem(OTHER_NORM)
-    assert problem.region.cost.norm == 2.0
+    assert problem.region.price.norm == 2.0
     with pytest.raises(NoProof, match=r"for norms 0 and 1; the distance of this space has norm 2$"):
         make_linear_certificate(problem.form, problem.region, problem.accepted_sums)
     problem, certificate = certified(0)

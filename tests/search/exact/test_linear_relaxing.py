@@ -7,7 +7,6 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.search.exact.relaxing import cheapest_relaxations, relaxed_regions
-from bayescfx.space.effort import effort
 from tests.search.exact.certificate_problems import small_data
 from tests.search.exact.linear_problems import LinearProblem, fit_linear, pose
 
@@ -39,7 +38,7 @@ def test_costs_without_each_constraint_equal_brute_force(seed: int) -> None:
         rows = region.enumerate(10**6)
         assert rows is not None
         hits = rows[problem.reaches(rows)]
-        cost = effort(region, hits).min(initial=np.inf)
+        cost = region.cost(hits).min(initial=np.inf)
         if np.isfinite(cost):
             expected[words] = float(cost)
     found = cheapest_relaxations(problem, problem.prover, WORK)

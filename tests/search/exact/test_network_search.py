@@ -24,7 +24,6 @@ from bayescfx.potentials import Intervals, contains
 from bayescfx.search.exact.branching import Bound, Work
 from bayescfx.search.exact.network_program import NetworkSolution, agreed
 from bayescfx.search.exact.network_search import find_nearest_network, find_network_extreme
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -34,7 +33,7 @@ SAME = 2e-6  # a complete search leaves a gap of a millionth at most
 def search(
     form: ReluNetwork, region: Region, accepted: Intervals, **options: Any
 ) -> tuple[float, Bound]:
-    """Return the lowest effort of rows that reach the target, and the bound."""
+    """Return the lowest cost of rows that reach the target, and the bound."""
     steps = find_nearest_network(form, region, accepted, **options)
     best = np.inf
     try:
@@ -42,7 +41,7 @@ def search(
         while True:
             assert region.contains(rows).all()
             is_hit = contains(accepted, form.raw(region.rows(rows))[:, 0])
-            best = min([best, *effort(region, rows[is_hit])])
+            best = min([best, *region.cost(rows[is_hit])])
             rows = steps.send(is_hit)
     except StopIteration as end:
         return best, end.value
@@ -137,13 +136,14 @@ def check_question(seed: int) -> str:
     rng = np.random.default_rng(seed)
     table = make_table(rng)
     form = make_network(rng)
-    region = around(make_space(rng, table), table.iloc[[int(rng.integers(len(table)))]])
+    space = make_space(rng, table).cost(per_change=(0.0, 0.2, 5.0)[seed % 3])
+    region = around(space, table.iloc[[int(rng.integers(len(table)))]])
     start = float(form.raw(region.rows(region.query[None]))[0, 0])
     accepted = make_target(rng, start, float(form.raw(table).std()) + 0.1)
     rows = region.enumerate(10**6)
     assert rows is not None
     sums = form.raw(region.rows(rows))[:, 0] if len(rows) else np.zeros(0)
-    nearest = float(effort(region, rows[contains(accepted, sums)]).min(initial=np.inf))
+    nearest = float(region.cost(rows[contains(accepted, sums)]).min(initial=np.inf))
 
     best, bound = search(form, region, accepted)
 
@@ -243,7 +243,7 @@ def test_nothing_nearer_is_found_among_random_rows(
     X = region.snap(np.where(rng.random(X.shape) < 0.6, X, region.query))
     hits = X[model.predict(region.rows(X)) >= output + 1.0]
     assert len(hits) > 100
-    assert effort(region, hits).min() >= answer.bound
+    assert region.cost(hits).min() >= answer.bound
 
 
 def test_a_probability_is_proven_through_its_link() -> None:
@@ -261,7 +261,7 @@ def test_a_probability_is_proven_through_its_link() -> None:
     assert rows is not None
     outputs = model.predict_proba(region.rows(rows))[:, 1]
     assert answer.proof == "optimal"
-    nearest = float(effort(region, rows[outputs >= 0.7]).min())
+    nearest = float(region.cost(rows[outputs >= 0.7]).min())
     assert answer.best.cost == pytest.approx(nearest, rel=SAME)
     found = cfx.reachable(cfx.probability(model, 1), low, space)
     assert found.is_exact

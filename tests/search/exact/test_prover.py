@@ -23,7 +23,6 @@ from bayescfx.search.exact.cells import local_cells
 from bayescfx.search.exact.leaves import make_leaf_table
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Proof, Prover, prove, raw_intervals
-from bayescfx.space.effort import effort
 from tests.search.exact.random_questions import MOST_ROWS, RandomQuestion, make_question
 
 
@@ -43,7 +42,7 @@ def run_proof(
             assert question.region.contains(rows).all()
             outputs = question.outputs(rows)
             hits = rows[question.accepted(outputs)]
-            best = min([best, *effort(question.region, hits)])
+            best = min([best, *question.region.cost(hits)])
             rows = search.send(outputs)
     except StopIteration as end:
         return end.value, best, n_rows
@@ -132,7 +131,7 @@ def test_answers_of_continuous_features_lie_at_the_edge_of_a_cell(
         X = region.query + rng.normal(size=(20_000, 3)) * rng.exponential(0.5, size=(20_000, 1))
         X = region.snap(np.where(rng.random(X.shape) < 0.5, X, region.query))
         hits = X[question.accepted(question.outputs(X))]
-        assert (effort(region, hits) >= best * (1 - 1e-9)).all()
+        assert (region.cost(hits) >= best * (1 - 1e-9)).all()
 
 
 def test_a_long_grid_that_begins_beyond_the_query_is_reached() -> None:

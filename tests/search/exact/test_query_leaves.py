@@ -15,7 +15,6 @@ from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.leaves import make_leaf_table
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Prover
-from bayescfx.space.effort import effort
 from tests.search.exact.random_questions import MOST_ROWS, RandomQuestion, make_question
 from tests.search.exact.test_prover import run_proof
 
@@ -46,11 +45,11 @@ def test_leaves_of_rows_within_the_limit_are_kept(seed: int) -> None:
     X = list_rows(question)
     if not len(X):
         return
-    limit = float(np.median(effort(region, X)))
+    limit = float(np.median(region.cost(X)))
     problem = BoxProblem(make_leaf_table(form, region), region, (), limit=limit)
     everything = BoxProblem(make_leaf_table(form, region), region, (), keep_costly=True)
     assert len(problem.code) <= len(everything.code)
-    near = X[effort(region, X) <= limit]
+    near = X[region.cost(X) <= limit]
     corner = np.empty((len(near), len(problem.features)), dtype=np.intp)
     for k, cells in enumerate(problem.cells):
         codes = near[:, cells.feature][:, None]

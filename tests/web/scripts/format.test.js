@@ -13,6 +13,15 @@ test("numbers have significant digits, and exponents only at the extremes", () =
   assert.equal(format.number(Number.NEGATIVE_INFINITY), "−∞");
 });
 
+test("compared numbers have the digits that tell them apart", () => {
+  assert.equal(format.numberApart(203.456, [271, null, Number.POSITIVE_INFINITY]), "203.5");
+  assert.equal(format.numberApart(203.456, [203.5]), "203.46");
+  assert.equal(format.numberApart(203.5, [203.50004]), "203.5");
+  assert.equal(format.numberApart(203.50004, [203.5]), "203.50004");
+  assert.equal(format.numberApart(0.1 + 0.2, [0.3]), "0.30000000000000004");
+  assert.equal(format.numberApart(2, [2]), "2");
+});
+
 test("differences have a sign", () => {
   assert.equal(format.signed(2), "+2");
   assert.equal(format.signed(-2), "−2");

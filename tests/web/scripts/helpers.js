@@ -43,9 +43,10 @@ export const site = (change = {}) => ({
   version: "0",
   output: { name: "price", unit: "" },
   features: [feature(), integer, smoker, fixed],
-  defaults: { budget: 2000, timeout: 60, seed: 0, n: 3, tolerance: 0.05, method: "auto" },
+  defaults: { budget: 2000, timeout: 60, seed: 0, n: 3, diverse: false, tolerance: 0.05, method: "auto" },
   maximum: { budget: 20000, timeout: 600, n: 10 },
   methods: ["auto", "sweep"],
+  per_change: 0.2,
   verbs: [
     { name: "fix", help: "never change", takes_text: true },
     { name: "one_group", help: "changes stay in one group", takes_text: true },

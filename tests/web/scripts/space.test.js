@@ -13,7 +13,7 @@ const WHOLE = {
   max_changes: 2,
   near_data: true,
   steps: { bmi: 0.5 },
-  cost: { per_feature: { smoker: 5 } },
+  cost: { per_change: 0, per_feature: { smoker: 5 } },
   one_group: [["age", "bmi"], ["smoker"]],
 };
 
@@ -73,5 +73,5 @@ test("verbs without a control of their own have a text", () => {
 test("free and limited features are counted", () => {
   const { cards, limits } = space.fromSpace(site(), WHOLE);
   assert.deepEqual(space.countFree(site(), cards), { nAll: 3, nFree: 2, nLimited: 2 });
-  assert.equal(space.countConstraints(cards, limits), 3 + 1 + 1 + 1 + 1 + 1);
+  assert.equal(space.countConstraints(cards, limits), 3 + 1 + 1 + 1 + 1 + 1 + 1);
 });

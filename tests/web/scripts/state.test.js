@@ -34,10 +34,12 @@ test("listeners get their topics", () => {
 });
 
 test("settings are cut to their range, and nonsense is ignored", () => {
-  page.setSettings({ budget: 10 ** 9, timeout: -1, seed: 1.5, n: 99, tolerance: 2, method: "?" });
+  const wrong = { timeout: -1, seed: 1.5, tolerance: 2, method: "?", diverse: "yes" };
+  page.setSettings({ budget: 10 ** 9, n: 99, ...wrong });
   const { defaults, maximum } = site();
   assert.deepEqual(page.state.settings, { ...defaults, budget: maximum.budget, n: maximum.n });
-  page.setSettings({ budget: null, timeout: 5 });
+  page.setSettings({ budget: null, timeout: 5, diverse: true });
+  assert.equal(page.request().diverse, true);
   assert.equal(page.state.settings.budget, null);
   assert.equal(page.state.settings.timeout, 5);
 });

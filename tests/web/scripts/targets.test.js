@@ -5,11 +5,11 @@ import * as targets from "../../../src/bayescfx/web/static/targets.js";
 test("the mode of a text is recognised", () => {
   const texts = {
     least: [">= 150", "≥3", "at least 2"],
-    most: ["<= -20%", "at most 5"],
-    exact: ["150", "= -3", "reach 4"],
+    most: ["<= -20", "at most 5"],
+    exact: ["150", "= 3", "reach -4", "exactly 4"],
     between: ["[1, 2]", "1 .. 2", "1 to 2", "between 1 and 2"],
     change: ["+20%", "-3", "− 1.5e3 percent"],
-    typed: ["±5", "nonsense", ""],
+    typed: ["±5", "=+20%", "= -3", "nonsense", ""],
   };
   for (const [mode, some] of Object.entries(texts)) {
     for (const text of some) assert.equal(targets.modeOf(text), mode, text);
@@ -25,19 +25,30 @@ test("amounts are parsed and written", () => {
 
 test("handles write the text of their mode", () => {
   const current = { text: "+10%", output: 200 };
-  assert.deepEqual(targets.toText("least", [-5], current).text, ">= =-5");
+  assert.deepEqual(targets.toText("least", [-5], current).text, ">= -5");
   assert.deepEqual(targets.toText("between", [9, 3], current), {
     text: "[3, 9]",
     wanted: [[3, 9]],
   });
-  assert.equal(targets.toText("change", [250], current).text, "+25%");
+  assert.deepEqual(targets.toText("change", [250], current), {
+    text: "+25%",
+    wanted: [[250, null]],
+  });
+  assert.deepEqual(targets.toText("change", [150], current), {
+    text: "-25%",
+    wanted: [[null, 150]],
+  });
+  assert.equal(targets.toText("exact", [-5], current).text, "reach -5");
+  assert.equal(targets.toText("exact", [5], current).text, "= 5");
   assert.equal(targets.toText("change", [250], { text: "+10", output: 200 }).text, "+50");
 });
 
 test("a target has handles at its ends", () => {
   assert.deepEqual(targets.handleValues(">= 150", [[150, null]]), [150]);
   assert.deepEqual(targets.handleValues("[1, 2]", [[1, 2]]), [1, 2]);
-  assert.deepEqual(targets.handleValues("+20%", [[119, 121]]), [120]);
+  assert.deepEqual(targets.handleValues("+20%", [[120, null]]), [120]);
+  assert.deepEqual(targets.handleValues("-20%", [[null, 80]]), [80]);
+  assert.deepEqual(targets.handleValues("= 5", [[5, 5]]), [5]);
   assert.deepEqual(targets.handleValues("±5", [[null, 1]]), []);
   assert.deepEqual(targets.handleValues("+20%", null), []);
   assert.equal(targets.handleLabels("between").length, 2);

@@ -381,7 +381,7 @@ def _objective(view: View) -> CostImprovement | PotentialImprovement | None:
     accepted = view.answer.accepted
     assert view.surrogate is not None
     hits = view.X[region.contains(view.X) & contains(accepted, view.y)]
-    if len(hits) and region.cost.weight > 0.0:
+    if len(hits) and region.price.weight > 0.0:
         intervals = accepted if view.link is None else view.link.intervals(accepted)
         return CostImprovement(view.surrogate, region, intervals, Record(region, hits))
     return _potential_improvement(view, view.surrogate)

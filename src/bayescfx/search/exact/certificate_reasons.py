@@ -82,12 +82,12 @@ class BoxReasons(ABC, Generic[Box]):
         most = question.max_changes
         if most is not None and n_moved > most:
             return "changes"
-        power, premium = question.corner_costs(box)
-        if question.prices.total(power.sum(), premium.sum()) >= question.limit:
+        power, price = question.corner_costs(box)
+        if question.prices.total(power.sum(), price.sum()) >= question.limit:
             return "cost"
         if n_moved == most:
             box = question.pin(box)
-        box = question.narrow(box, power, premium)
+        box = question.narrow(box, power, price)
         if question.breaks_rule(box):
             return "rule"
         return "score" if self.misses_target(box) else None
@@ -105,9 +105,11 @@ class BoxReasons(ABC, Generic[Box]):
             raise CertificateError(f"the answer changes {n_changes} features.")
         moved = np.flatnonzero(question.counts)
         power = question.prices.powers(codes[moved], moved).sum()
-        cost = question.prices.total(power, question.prices.premiums(codes[moved], moved).sum())
+        cost = question.prices.total(power, question.prices.changes(codes[moved], moved).sum())
         if cost > question.limit * (1.0 + self.same_cost):
-            raise CertificateError(f"the answer costs {cost:.6g}, more than {question.limit:.6g}.")
+            raise CertificateError(
+                f"the answer costs {float(cost)!r}, more than {float(question.limit)!r}."
+            )
         score = self.score(codes)
         if not any(low <= score <= high for low, high in self.accepted):
             raise CertificateError(f"the answer does not reach the target: its score is {score!r}.")

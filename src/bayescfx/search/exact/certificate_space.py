@@ -142,8 +142,8 @@ class Prices:
         Features with unordered levels.
     norm : float
         The norm of the distance; 0 counts changes.
-    premium : float
-        What each changed feature adds, as a share of the distance (of 1 at most).
+    per_change : float
+        The price of each changed feature.
     """
 
     query: Array
@@ -152,7 +152,7 @@ class Prices:
     period: Array
     is_level: Mask
     norm: float
-    premium: float
+    per_change: float
 
     def powers(self, codes: Array, at: Indices | int) -> Array:
         """Return what codes of features `at` add to the sum of powers of the distance."""
@@ -164,23 +164,23 @@ class Prices:
         units = np.where(self.is_level[at], delta != 0.0, delta / self.scale[at])
         return np.asarray((self.weight[at] * units) ** self.norm)
 
-    def premiums(self, codes: Array, at: Indices | int) -> Array:
-        """Return what codes of features `at` add to the premiums."""
+    def changes(self, codes: Array, at: Indices | int) -> Array:
+        """Return the price of codes of features `at`: that of a change, or 0."""
         is_changed = np.abs(codes - self.query[at]) > 0.0  # a missing cell never is
-        return np.asarray(self.premium * self.weight[at] * is_changed)
+        return np.asarray(self.per_change * is_changed)
 
-    def total(self, power: Any, premium: Any) -> Any:
-        """Return the cost of sums of powers and premiums."""
+    def total(self, power: Any, price: Any) -> Any:
+        """Return the cost of sums of powers and of prices of changes."""
         distance = power if self.norm in (0, 1) else power ** (1.0 / self.norm)
-        return distance + premium * np.minimum(distance, 1.0)
+        return distance + price
 
-    def reach(self, limit: float, power: Array, premium: Array, at: Indices) -> Array:
+    def reach(self, limit: float, power: Array, price: Array, at: Indices) -> Array:
         """Return how far features `at` may be from the query at a cost below a limit.
 
-        `power` and `premium` are the sums of the other features, shape (k,).
+        `power` and `price` are the sums of the other features, shape (k,).
         """
         weight = self.weight[at]
-        room = self._room(limit, premium + self.premium * weight) - power
+        room = self._room(limit, price + self.per_change) - power
         if self.norm == 0:
             return np.where(room >= weight, np.inf, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -188,10 +188,9 @@ class Prices:
             reach = np.maximum(room, 0.0) ** (1.0 / self.norm) * per_unit
         return np.where(weight > 0.0, reach, np.inf)
 
-    def _room(self, limit: float, premium: Array) -> Array:
+    def _room(self, limit: float, price: Array) -> Array:
         """Return the sum of powers at which the cost comes to a limit, rounded up."""
-        distance = np.where(limit - premium >= 1.0, limit - premium, limit / (1.0 + premium))
-        distance = distance * (1.0 + COST_ROUNDING)
+        distance = limit * (1.0 + COST_ROUNDING) - price
         return distance if self.norm in (0, 1) else np.maximum(distance, 0.0) ** self.norm
 
 
@@ -249,7 +248,7 @@ class CertifiedQuestion:
 
     @cached_property
     def _listed_costs(self) -> dict[int, tuple[Array, Array]]:
-        """Powers and premiums of the listed codes, by feature."""
+        """Powers and prices of the listed codes, by feature."""
         prices = self.prices
         costs = {}
         for j in self.listed:
@@ -257,7 +256,7 @@ class CertifiedQuestion:
             if np.isnan(codes).any():
                 costs[j] = (np.zeros(len(codes)), np.zeros(len(codes)))
             else:
-                costs[j] = (prices.powers(codes, j), prices.premiums(codes, j))
+                costs[j] = (prices.powers(codes, j), prices.changes(codes, j))
         return costs
 
     def codes(self, j: int) -> Array:
@@ -314,19 +313,19 @@ class CertifiedQuestion:
         return np.asarray(moved & self.counts)
 
     def corner_costs(self, box: CodeBox) -> tuple[Array, Array]:
-        """Return the lowest powers and premiums ``(d,)`` of each feature in a box."""
+        """Return the lowest powers and prices ``(d,)`` of each feature in a box."""
         prices = self.prices
         at = self.lines
         power = np.zeros(len(self.allowed))
-        premium = np.zeros(len(self.allowed))
+        price = np.zeros(len(self.allowed))
         nearest = np.clip(prices.query[at], box.low[at], box.high[at])
         power[at] = prices.powers(nearest, at)
-        premium[at] = prices.premiums(nearest, at)
+        price[at] = prices.changes(nearest, at)
         for j in self.listed:
-            powers, premiums = self._listed_costs[j]
+            powers, changes = self._listed_costs[j]
             power[j] = powers[box.sets[j]].min()
-            premium[j] = premiums[box.sets[j]].min()
-        return power, premium
+            price[j] = changes[box.sets[j]].min()
+        return power, price
 
     def pin(self, box: CodeBox) -> CodeBox:
         """Return a box that has used up the changes, its other features as in the query."""
@@ -337,15 +336,15 @@ class CertifiedQuestion:
         sets = {j: codes & self.is_own(j) if stays[j] else codes for j, codes in box.sets.items()}
         return CodeBox(low, high, sets)
 
-    def narrow(self, box: CodeBox, power: Array, premium: Array) -> CodeBox:
+    def narrow(self, box: CodeBox, power: Array, price: Array) -> CodeBox:
         """Leave out codes that cost too much beside the lowest costs ``(d,)`` of the others."""
         if not np.isfinite(self.limit):
             return box
         prices = self.prices
         other_power = power.sum() - power
-        other_premium = premium.sum() - premium
+        other_price = price.sum() - price
         at = self.lines
-        reach = prices.reach(self.limit, other_power[at], other_premium[at], at)
+        reach = prices.reach(self.limit, other_power[at], other_price[at], at)
         low = box.low.copy()
         high = box.high.copy()
         first = np.nextafter(prices.query[at] - reach, -np.inf)
@@ -358,8 +357,8 @@ class CertifiedQuestion:
         sets = dict(box.sets)
         for j, codes in sets.items():
             if codes.sum() > 1:
-                powers, premiums = self._listed_costs[j]
-                cost = prices.total(other_power[j] + powers, other_premium[j] + premiums)
+                powers, changes = self._listed_costs[j]
+                cost = prices.total(other_power[j] + powers, other_price[j] + changes)
                 sets[j] = codes & (cost < self.limit * (1.0 + COST_ROUNDING))
         return CodeBox(low, high, sets)
 
@@ -426,7 +425,7 @@ def read_question(certificate: Mapping[str, Any]) -> CertifiedQuestion:
         period=np.array([kind.period for kind in kinds], dtype=np.float64),
         is_level=np.array([kind.categorical for kind in kinds], dtype=np.bool_),
         norm=float(cost["norm"]),
-        premium=float(cost["premium"]),
+        per_change=float(cost["per_change"]),
     )
     limit = certificate["limit"]
     return CertifiedQuestion(

@@ -4,9 +4,6 @@ A box of a linear model is closed by a word, as those of trees are, or by multip
 multipliers the cost and all constraints become one sum over features, so that its minimum over a
 box is the sum of the minima over the codes of single features. If it exceeds the limit, no row of
 the box is wanted. Any multipliers give a valid bound; the search only finds good ones.
-
-With distance D and premium P the cost is ``D + P min(D, 1)``, which is no sum. A box therefore also
-has a range of D and of P, over which a plane bounds the cost from below.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from bayescfx.search.exact.certificate_reasons import (
     features_of_columns,
 )
 from bayescfx.search.exact.certificate_space import (
-    COST_ROUNDING,
     RULE_ROUNDING,
     CertificateError,
     CertifiedQuestion,
@@ -41,29 +37,23 @@ STRAIGHT = 2e-6
 BOUND_ROUNDING = 1e-12
 #: Norms whose distance is a sum over features.
 NORMS = (0, 1)
-#: Keys of splits that are no features.
-DISTANCE = "distance"
-PREMIUM = "premium"
+#: The key of splits between accepted intervals.
 TARGET = "target"
 
 
 @dataclass(frozen=True, eq=False)
 class SumBox:
-    """A box of codes, with ranges of distance and premium, and some of the accepted intervals.
+    """A box of codes, and some of the accepted intervals.
 
     Parameters
     ----------
     codes : CodeBox
         The codes.
-    distance, premium : tuple of float
-        The lowest and highest distance, and sum of premiums.
     targets : tuple of int
         The accepted intervals, by their places.
     """
 
     codes: CodeBox
-    distance: tuple[float, float]
-    premium: tuple[float, float]
     targets: tuple[int, ...]
 
 
@@ -79,11 +69,6 @@ class Multipliers:
         Of the accepted sums: positive for the low end, negative for the high end.
     changes : float
         Of the bound on changes; not negative.
-    distance, premium : float
-        The factors of distance and premium in the sum over features. The rest of their factors in
-        the cost is bounded by the ranges of the box.
-    plane : float
-        The share of the first of two planes below the cost.
     rules : tuple of float
         Of the linear rules; not negative.
     """
@@ -91,9 +76,6 @@ class Multipliers:
     cost: float
     target: float
     changes: float
-    distance: float
-    premium: float
-    plane: float
     rules: tuple[float, ...]
 
     def to_plain(self) -> dict[str, Any]:
@@ -111,7 +93,6 @@ class Multipliers:
         is_valid = [
             bool(np.isfinite(everything).all()),
             found.cost in (0.0, 1.0),
-            0.0 <= found.plane <= 1.0,
             min([found.changes, *found.rules]) >= 0.0,
             len(found.rules) == len(question.rules),
         ]
@@ -138,8 +119,8 @@ class CodeTerms:
     ----------
     code : array
         The codes.
-    unit, premium : array
-        Distance and premium of each.
+    cost : array
+        Distance and price of each.
     changed : array
         1 for codes other than the query's.
     gain : array
@@ -147,8 +128,7 @@ class CodeTerms:
     """
 
     code: Array
-    unit: Array
-    premium: Array
+    cost: Array
     changed: Array
     gain: Array
 
@@ -156,8 +136,7 @@ class CodeTerms:
         """Return some of the codes."""
         return CodeTerms(
             self.code[chosen],
-            self.unit[chosen],
-            self.premium[chosen],
+            self.cost[chosen],
             self.changed[chosen],
             self.gain[chosen],
         )
@@ -245,7 +224,8 @@ class LinearBounds(BoxReasons[SumBox]):
         """Return what codes of a feature add."""
         prices = question.prices
         changed = (codes != prices.query[j]).astype(np.float64)
-        return CodeTerms(codes, prices.powers(codes, j), prices.premiums(codes, j), changed, gain)
+        cost = prices.powers(codes, j) + prices.changes(codes, j)
+        return CodeTerms(codes, cost, changed, gain)
 
     def _gain_ends(self, question: CertifiedQuestion) -> list[tuple[float, float]]:
         """Return the gains at both ends of the continuous features."""
@@ -279,11 +259,11 @@ class LinearBounds(BoxReasons[SumBox]):
         codes = np.array([low, high, *([query, query] if has_query and low < high else [])])
         found = self._terms(self.question, j, codes, self._slopes[j][0] * (codes - query))
         if len(codes) > 2:  # next to the query, but changed
-            weight = self.question.prices.premium * float(self.question.prices.weight[j])
+            prices = self.question.prices
             found.changed[-1] = 1.0
-            found.premium[-1] = weight
-            if self.question.prices.norm == 0:
-                found.unit[-1] = float(self.question.prices.weight[j])
+            found.cost[-1] = prices.per_change
+            if prices.norm == 0:
+                found.cost[-1] += float(prices.weight[j])
         return found
 
     def score(self, codes: Array) -> float:
@@ -302,7 +282,7 @@ class LinearBounds(BoxReasons[SumBox]):
     def start(self) -> SumBox:
         """Return the box of all allowed rows."""
         places = tuple(range(len(self.accepted)))
-        return SumBox(self.question.start(), (0.0, np.inf), (0.0, np.inf), places)
+        return SumBox(self.question.start(), places)
 
     def split(self, box: SumBox, key: Any, value: Any) -> tuple[SumBox, SumBox]:
         """Return the two parts of a box: up to a value, and from there on or all others."""
@@ -313,23 +293,11 @@ class LinearBounds(BoxReasons[SumBox]):
             own = tuple(k for k in box.targets if k == value)
             others = tuple(k for k in box.targets if k != value)
             return replace(box, targets=own), replace(box, targets=others)
-        if key not in (DISTANCE, PREMIUM):
-            raise CertificateError(f"{key!r} can't be split.")
-        low, high = box.distance if key == DISTANCE else box.premium
-        if not low <= value <= high:
-            raise CertificateError(f"{value!r} does not split the range of the {key}.")
-        if key == DISTANCE:
-            return replace(box, distance=(low, value)), replace(box, distance=(value, high))
-        return replace(box, premium=(low, value)), replace(box, premium=(value, high))
+        raise CertificateError(f"{key!r} can't be split.")
 
     def describe(self, box: SumBox) -> str:
         """Return in words what makes a box smaller than the space."""
-        parts = [self.question.describe(box.codes)]
-        for name in (DISTANCE, PREMIUM):
-            low, high = getattr(box, name)
-            if low > 0.0 or high < np.inf:
-                parts.append(f"{name} {low:.6g} to {high:.6g}")
-        return "; ".join(parts)
+        return self.question.describe(box.codes)
 
     def fault(self, box: SumBox, reason: Any) -> str | None:
         """Return what is wrong with the reason for which a box is closed; None if nothing is."""
@@ -342,40 +310,18 @@ class LinearBounds(BoxReasons[SumBox]):
         return "its multipliers: it may hold an answer"
 
     def shrink(self, box: SumBox) -> SumBox | None:
-        """Return a box without codes, distances and premiums that its rows can't have.
-
-        None if nothing is left.
-        """
+        """Return a box without codes that its rows can't have; None if nothing is left."""
         question = self.question
         codes = box.codes
-        unit, premium = question.corner_costs(codes)
+        if not box.targets:
+            return None
+        unit, price = question.corner_costs(codes)
         n_moved = int(question.is_moved(codes).sum())
         if question.max_changes is not None and n_moved >= question.max_changes:
             codes = question.pin(codes)
-        if question.prices.total(unit.sum(), premium.sum()) < question.limit:
-            codes = question.narrow(codes, unit, premium)
-        tops = [float(self.terms(codes, j).premium.max(initial=0.0)) for j in self.features]
-        most = sum(sorted(tops, reverse=True)[: question.max_changes])
-        wide = 1.0 + COST_ROUNDING
-        distance = (
-            max(box.distance[0], float(unit.sum()) / wide),
-            min(box.distance[1], question.limit * wide),
-        )
-        premiums = (
-            max(box.premium[0], float(premium.sum()) / wide),
-            min(box.premium[1], most * wide),
-        )
-        is_empty = distance[0] > distance[1] * wide or premiums[0] > premiums[1] * wide
-        return (
-            None
-            if is_empty or not box.targets
-            else SumBox(
-                codes,
-                (distance[0], max(distance)),
-                (premiums[0], max(premiums)),
-                box.targets,
-            )
-        )
+        if question.prices.total(unit.sum(), price.sum()) < question.limit:
+            codes = question.narrow(codes, unit, price)
+        return replace(box, codes=codes)
 
     # ── the bound ──
 
@@ -395,7 +341,7 @@ class LinearBounds(BoxReasons[SumBox]):
         """Return the lower bound for rows whose sum lies in a target, and the size of its terms."""
         if target[0] == np.inf or target[1] == -np.inf:  # no sum lies in it
             return np.inf, 0.0
-        parts = [*self._range_parts(box, multipliers), *self._constants(target, multipliers)]
+        parts = self._constants(target, multipliers)
         for j in self.features:
             terms = self.terms(box.codes, j)
             value = self._combine(terms, j, multipliers)
@@ -409,8 +355,8 @@ class LinearBounds(BoxReasons[SumBox]):
 
     def _combine(self, terms: CodeTerms, j: int, multipliers: Multipliers) -> Array:
         """Return the sum of all terms of a feature's codes, each times its multiplier."""
-        value = multipliers.distance * terms.unit + multipliers.premium * terms.premium
-        value += multipliers.changes * terms.changed - multipliers.target * terms.gain
+        value = multipliers.cost * terms.cost + multipliers.changes * terms.changed
+        value -= multipliers.target * terms.gain
         for weight, (coefficients, _) in zip(multipliers.rules, self.question.rules, strict=True):
             if weight and coefficients[j]:
                 value = value + weight * coefficients[j] * terms.code
@@ -446,37 +392,3 @@ class LinearBounds(BoxReasons[SumBox]):
             code = self.terms(box, self.features[j]).code
             size += abs(coefficients[self.features[j]]) * float(np.abs(code).max())
         return size
-
-    def _range_parts(self, box: SumBox, multipliers: Multipliers) -> list[float]:
-        """Return the parts of the bound that depend on the ranges of distance and premium."""
-        d, p, constant = self.plane(box, multipliers)
-        return [
-            constant,
-            _least(d - multipliers.distance, box.distance),
-            _least(p - multipliers.premium, box.premium),
-        ]
-
-    def plane(self, box: SumBox, multipliers: Multipliers) -> tuple[float, float, float]:
-        """Return the factors of distance and premium, and the constant, of a bound on the cost.
-
-        Up to distance 1 the cost ``D + D P`` is at least ``D + d P + D p - d p`` where D >= d and
-        P >= p, or D <= d and P <= p.
-        """
-        if not multipliers.cost:
-            return 0.0, 0.0, 0.0
-        if box.distance[1] > 1.0:
-            return 1.0, min(box.distance[0], 1.0), 0.0
-        share = multipliers.plane
-        (d, far), (p, most) = box.distance, box.premium
-        return (
-            1.0 + share * p + (1.0 - share) * most,
-            share * d + (1.0 - share) * far,
-            -share * d * p - (1.0 - share) * far * most,
-        )
-
-
-def _least(factor: float, ends: tuple[float, float]) -> float:
-    """Return the lowest product of a factor and a number between two ends."""
-    if factor == 0.0:
-        return 0.0
-    return factor * (ends[0] if factor > 0.0 else ends[1])

@@ -30,7 +30,6 @@ from bayescfx.search.exact.leaves import LeafTable
 from bayescfx.search.exact.pool import Boxes
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.steps import choose_cuts, drop_leaves, halve, narrow, pin, tree_bounds
-from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
 #: Shorter lists of codes are written in full.
@@ -122,8 +121,8 @@ def describe_question(
             for j in range(len(region.query))
         ],
         "cost": {
-            "norm": float(region.cost.norm),
-            "premium": PREMIUM if region.cost.weight != 0.0 else 0.0,
+            "norm": float(region.price.norm),
+            "per_change": float(region.price.per_change),
         },
         "max_changes": region.max_changes,
         "rules": _describe_rules(region),

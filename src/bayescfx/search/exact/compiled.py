@@ -84,7 +84,7 @@ def bound(
         (problem.home, problem.offset, problem.is_line),
         (problem.root, problem.upper, problem.lower, problem.own),
         (problem.flat_values, problem.tree_of_word, float(problem.base[0])),
-        (costs.power, costs.premium, costs.most_premium),
+        (costs.power, costs.price, costs.most_price),
         np.array(problem.accepted, dtype=np.float64).reshape(-1, 2),
         (float(limit), int(most), bool(scores_all)),
     )
@@ -113,7 +113,7 @@ def warm_up() -> None:
     weight = csr_array(np.ones((1, 1), dtype=np.float32))
     problem = cast("BoxProblem", SimpleNamespace(
         cuts=SimpleNamespace(feature=place, cell=place, far_power=number, weight=weight),
-        costs=SimpleNamespace(power=number, premium=number, most_premium=number),
+        costs=SimpleNamespace(power=number, price=number, most_price=number),
         home=place, offset=place, is_line=is_line,
         root=word[0], upper=word, lower=word, own=word,
         flat_values=np.zeros(BITS), tree_of_word=place, base=number,
@@ -331,23 +331,23 @@ def _has_room(boxes: Any, i: int, features: Any, leaves: Any, costs: Any, settin
     """Set the cost of a box, shrink it to what it may cost, and return whether it stays open."""
     low, high, mask, cost, _, is_new = boxes
     home, offset, _ = features
-    power, premium, _ = costs
+    power, price, _ = costs
     limit, most, _ = settings
     power_sum = 0.0
-    premium_sum = 0.0
+    price_sum = 0.0
     n_moved = 0
     for j in range(len(home)):
         at = offset[j] + _nearest(home, low, high, i, j)
         power_sum += power[at]
-        premium_sum += premium[at]
+        price_sum += price[at]
         n_moved += low[i, j] > home[j] or high[i, j] < home[j]
-    cost[i] = power_sum + premium_sum * min(power_sum, 1.0)
+    cost[i] = power_sum + price_sum
     if n_moved > most or not cost[i] < limit:
         return False
     if n_moved == most:
         _pin(low, high, mask, i, features, leaves)
     if is_new[i] and np.isfinite(limit):
-        sums = (power_sum, premium_sum)
+        sums = (power_sum, price_sum)
         _narrow(boxes, i, features, leaves, costs, sums, limit)
     return True
 
@@ -372,16 +372,15 @@ def _narrow(
     low, high, mask, _, _, _ = boxes
     home, offset, is_line = features
     _, upper, lower, _ = leaves
-    power, premium, most_premium = costs
+    power, price, most_price = costs
     for j in range(len(home)):
         start = low[i, j]
         end = high[i, j]
         if start == end:
             continue
         at = offset[j] + _nearest(home, low, high, i, j)
-        others = sums[1] - premium[at] + most_premium[j]
-        room = limit - others if limit - others >= 1.0 else limit / (1.0 + others)
-        room -= sums[0] - power[at]
+        others = sums[1] - price[at] + most_price[j]
+        room = limit - others - (sums[0] - power[at])
         here = offset[j] + home[j]
         last = home[j] + _farthest(power, here, end - home[j], room, 1)
         first = home[j] - _farthest(power, here, home[j] - start, room, -1)

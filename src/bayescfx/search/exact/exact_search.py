@@ -17,7 +17,6 @@ from bayescfx.search.exact.further import find_further
 from bayescfx.search.exact.prover import Proof, prove
 from bayescfx.search.finish import finish
 from bayescfx.search.question import Question, Rounds
-from bayescfx.space.effort import effort
 
 #: Scored rows with which a form is compared before each proof: the model may have been fitted
 #: again since it was read.
@@ -60,7 +59,7 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     proof is for questions that have an answer near the query.
     """
     assert question.prover is not None  # else nothing is proven
-    if question.region.cost.weight == 0.0 and question.reached:
+    if question.region.price.weight == 0.0 and question.reached:
         question.proof = Proof(reason="the cost is switched off")
         return
     question.proof = Proof(reason="the search ended before the proof")
@@ -68,7 +67,7 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     scored = question.known.take(places)
     cost = np.inf
     if question.reached:
-        cost = float(effort(question.region, question.X[[question.best]])[0])
+        cost = float(question.region.cost(question.X[[question.best]])[0])
     work = _work(question)
     if is_short:
         work = Work(min(work.most, SHORT_WORK), work.deadline, only_if_near=True)

@@ -3,7 +3,8 @@
 The next candidate is the cheapest row that reaches the target and does not change all features of
 an earlier candidate: such rows cost more and change more. So it is the cheapest row that changes
 only its features. It is an answer unless it is much the same as an earlier answer
-(`search.finish.different`).
+(`search.finish.different`). Diverse answers change no feature of an earlier one as long as
+there are any.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Prover, ScoredCodes, raw_intervals
 from bayescfx.search.finish import different
 from bayescfx.search.question import Question
-from bayescfx.space.effort import effort
 
 #: Sets of features that are searched for each answer that is wanted; set by judgement, 2026-11-18.
 SETS_PER_ANSWER = 4
@@ -76,22 +76,33 @@ def find_further(question: Question, prover: Prover, work: Work) -> Generator[Ar
         problem = _whole_problem(question, prover)
     except NoProof:  # a linear model
         return
-    avoided = [answers[0].row]
+    sets = question.region.changes(answers[0].row[None])  # (m, d), of the features of candidates
+    is_apart = question.diverse
     for _ in range(SETS_PER_ANSWER * question.n):
         if len(answers) == question.n:
             break
+        avoided = _single_features(sets) if is_apart else sets
         found = yield from _next_best(question, problem, avoided, work)
+        if found is None and is_apart:  # from now on, features may come again
+            is_apart = False
+            continue
         if found is None:
             break
-        avoided.append(found.row)
+        sets = np.vstack([sets, question.region.changes(found.row[None])])
         earlier = np.array([answer.row for answer in answers])
         if different(question.region, found.row[None], earlier).all():
             answers.append(found)
 
 
+def _single_features(sets: Mask) -> Mask:
+    """Return the features of sets ``(m, d)``, each as a set of its own."""
+    features = np.asarray(sets.any(axis=0))
+    return np.asarray(np.eye(len(features), dtype=np.bool_)[features])
+
+
 def _scored(question: Question, row: Array, output: float) -> ScoredCodes:
     """Return a row that the model has scored."""
-    return ScoredCodes(row, float(output), float(effort(question.region, row[None])[0]))
+    return ScoredCodes(row, float(output), float(question.region.cost(row[None])[0]))
 
 
 def _whole_problem(question: Question, prover: Prover) -> BoxProblem:
@@ -106,13 +117,12 @@ def _whole_problem(question: Question, prover: Prover) -> BoxProblem:
 
 
 def _next_best(
-    question: Question, problem: BoxProblem, avoided: list[Array], work: Work
+    question: Question, problem: BoxProblem, changed: Mask, work: Work
 ) -> Generator[Array, Array, ScoredCodes | None]:
-    """Return the cheapest row that does not change all features of an avoided row.
+    """Return the cheapest row that does not change all features of a set ``(m, d)``.
 
     None if there is no such row, or if the search was cut short.
     """
-    changed = question.region.changes(np.array(avoided))
     found = _known_best(question, changed)
     limit = min((each.cost for each in found), default=np.inf) * (1.0 - BRANCHING.same_cost)
     places = [np.flatnonzero(each[problem.features]) for each in changed]
@@ -136,5 +146,5 @@ def _known_best(question: Question, changed: Mask) -> list[ScoredCodes]:
     is_left = np.asarray(changed[None] & ~own[:, None])  # (n, m, d): features left unchanged
     is_other = np.asarray(is_left.any(axis=2)).all(axis=1)
     hits = hits[is_other & own.any(axis=1)]
-    order = np.argsort(effort(question.region, question.X[hits]), kind="stable")
+    order = np.argsort(question.region.cost(question.X[hits]), kind="stable")
     return [_scored(question, question.X[i], question.y[i]) for i in hits[order[:1]]]

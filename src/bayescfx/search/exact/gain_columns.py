@@ -1,8 +1,8 @@
 """The columns of a mixed-integer program over the gains of features.
 
 A feature on a line has one column per side of the query, which counts steps or shares of the way.
-Listed codes have a binary column each. Binary columns also say whether a feature has changed, and
-whether its change is clear, so that it costs a premium.
+Listed codes have a binary column each. Binary columns also say whether a feature has changed, so
+that the change has its price.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from bayescfx.search.exact.contributions import (
     Side,
     StraightGain,
 )
-from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import DUST, Region
 
-#: Trivial changes stay below their limit by this share.
-BELOW = 1e-9
 #: Share of the scale that features must move together, a little above dust.
 LEAST_MOVE = DUST * (1.0 + 1e-6)
 #: Columns with smaller values are 0 (numerical).
@@ -38,7 +35,7 @@ class _Column(NamedTuple):
     delta: float
     gain: float
     unit: float
-    premium: float
+    price: float
     high: float
     is_whole: bool
 
@@ -54,8 +51,8 @@ class GainColumns:
         The rows that are allowed. Rules that are not linear are left out.
     limit : float
         Rows are wanted that cost less.
-    has_premium : bool
-        Whether columns are needed that say which changes are clear.
+    has_price : bool
+        Whether columns are needed that give changes their price.
     useful : {-1, 0, 1}
         The sign of gains that are of use; 0 if all are.
 
@@ -69,8 +66,8 @@ class GainColumns:
         How each column changes the sum.
     units : array of shape (d, n)
         The distance that each column adds, by feature, in units of `size`.
-    premium : array of shape (n,)
-        The premium of each column.
+    price : array of shape (n,)
+        The price of each column.
     high : array of shape (n,)
         The largest value of each column; the lowest is 0.
     is_whole : mask of shape (n,)
@@ -89,15 +86,17 @@ class GainColumns:
         region: Region,
         limit: float = np.inf,
         *,
-        has_premium: bool = False,
+        has_price: bool = False,
         useful: int = 0,
     ) -> None:
         self.parts = parts
         self.region = region
         self.limit = limit
-        self._has_premium = has_premium and region.cost.weight != 0.0
+        self._per_change = region.price.per_change * has_price
+        # No single change is farther, as it has its price, too.
+        self._farthest = limit - region.price.per_change
         self._useful = useful
-        self._norm = region.cost.norm
+        self._norm = region.price.norm
         self._blocked = {j for block in region.blocks for j in block}
         self._columns: list[_Column] = []
         self._ties: list[tuple[dict[int, float], float, float]] = []
@@ -118,12 +117,12 @@ class GainColumns:
         delta: float = 0.0,
         gain: float = 0.0,
         unit: float = 0.0,
-        premium: float = 0.0,
+        price: float = 0.0,
         high: float = 1.0,
         is_whole: bool = True,
     ) -> int:
         """Add a column; return its place."""
-        self._columns.append(_Column(feature, delta, gain, unit, premium, high, is_whole))
+        self._columns.append(_Column(feature, delta, gain, unit, price, high, is_whole))
         return len(self._columns) - 1
 
     def _add_listed(self, each: ListedGain) -> None:
@@ -135,14 +134,15 @@ class GainColumns:
         weight = region.weight[j]
         is_count = self._norm == 0
         units = np.full(len(X), weight) if is_count else region.units(X)[:, j]
-        premium = PREMIUM * weight * region.changes(X)[:, j] * self._has_premium
-        is_kept = units <= self.limit
+        is_changed = region.changes(X)[:, j]
+        price = self._per_change * is_changed
+        is_kept = ~is_changed | (units <= self._farthest)
         if self._useful:
             is_kept &= self._useful * each.gain > 0.0
         places = {}
         for i in np.flatnonzero(is_kept).tolist():
             delta = float(each.codes[i] - region.query[j])
-            at = self._add_column(j, delta, each.gain[i], units[i], premium[i])
+            at = self._add_column(j, delta, each.gain[i], units[i], price[i])
             places[at] = 1.0
             self._changed.setdefault((j, int(np.sign(delta))), {})[at] = 1.0
         if len(places) > 1:
@@ -154,10 +154,10 @@ class GainColumns:
         j = each.feature
         weight = float(region.weight[j])
         is_count = self._norm == 0
-        if is_count and weight > self.limit:
+        if self._farthest < weight * is_count:
             return
         unit = 0.0 if is_count else weight / float(region.scale[j])
-        clear: int | None = None
+        moved: int | None = None
         for own in each.sides:
             side = own
             if j in self._blocked and not own.step:
@@ -165,21 +165,21 @@ class GainColumns:
                 side = replace(own, first=max(own.first, least))
             if self._useful and self._useful * side.sign * each.slope <= 0.0:
                 continue
-            last = side.last if unit == 0.0 else min(side.last, self.limit / unit)
+            last = side.last if unit == 0.0 else min(side.last, self._farthest / unit)
             n_more = np.floor((last - side.first) / side.step + REGULAR) if side.step else 0.0
             if n_more < 0.0 or last < side.first:
                 continue
             if side.step:
                 last = side.first + n_more * side.step
-            clear = self._add_side(each, side, last, unit, clear)
+            moved = self._add_side(each, side, last, unit, moved)
         both = [self._changed.get((j, sign), {}) for sign in (-1, 1)]
         if all(both):
             self._ties.append((both[0] | both[1], -np.inf, 1.0))
 
     def _add_side(
-        self, each: StraightGain, side: Side, last: float, unit: float, clear: int | None
+        self, each: StraightGain, side: Side, last: float, unit: float, moved: int | None
     ) -> int | None:
-        """Add the columns of one side up to `last`; return the one for clear changes, if any."""
+        """Add the columns of one side up to `last`; return the one that prices a change, if any."""
         region = self.region
         j = each.feature
         is_blocked = j in self._blocked
@@ -193,29 +193,29 @@ class GainColumns:
             args = (side.sign * stride, each.slope * side.sign * stride, unit * stride)
             at = self._add_column(j, *args, high=high, is_whole=side.step > 0.0)
             length[at] = stride
-        premium = PREMIUM * float(region.weight[j]) * self._has_premium
+        price = self._per_change
         if region.max_changes is not None or self._norm == 0 or is_blocked or first > 0.0:
-            changed = self._add_changed(each, side.sign, first, unit, premium)
-            premium = 0.0
+            changed = self._add_changed(each, side.sign, first, unit, price)
+            price = 0.0
             for at in length:
                 self._ties.append(({at: 1.0 / high, changed: -1.0}, -np.inf, 0.0))
             length[changed] = first
-        if premium == 0.0:
-            return clear
-        if clear is None:
-            clear = self._add_column(j, premium=premium)
+        if price == 0.0:
+            return moved
+        if moved is None:
+            moved = self._add_column(j, price=price)
         shares = {at: part / last for at, part in length.items()}
-        shares[clear] = -1.0
+        shares[moved] = -1.0
         self._ties.append((shares, -np.inf, 0.0))
-        return clear
+        return moved
 
     def _add_changed(
-        self, each: StraightGain, sign: int, first: float, unit: float, premium: float
+        self, each: StraightGain, sign: int, first: float, unit: float, price: float
     ) -> int:
         """Add a column that says whether a feature has changed; return its place."""
         j = each.feature
         cost = float(self.region.weight[j]) if self._norm == 0 else unit * first
-        at = self._add_column(j, sign * first, each.slope * sign * first, cost, premium)
+        at = self._add_column(j, sign * first, each.slope * sign * first, cost, price)
         self._changed[j, sign] = {at: 1.0}
         return at
 
@@ -237,7 +237,7 @@ class GainColumns:
         n = len(self._columns)
         d = len(region.query)
         table = np.array(self._columns, dtype=np.float64).reshape(n, len(_Column._fields))
-        features, delta, self.gain, unit, self.premium, self.high, is_whole = table.T
+        features, delta, self.gain, unit, self.price, self.high, is_whole = table.T
         self.feature: Indices = features.astype(np.intp)
         each = np.arange(n)
         self.delta = np.zeros((d, n))
@@ -257,13 +257,6 @@ class GainColumns:
             self.rows[i, list(row)] = list(row.values())
         self.row_low = np.array([low for _, low, _ in self._ties])
         self.row_high = np.array([high for _, _, high in self._ties])
-
-    @property
-    def most_premium(self) -> float:
-        """A bound on the sum of premiums."""
-        region = self.region
-        premiums = np.sort(PREMIUM * region.weight[region.free])[::-1]
-        return float(premiums[: region.max_changes].sum())
 
     # ── solutions ──
 

@@ -20,8 +20,6 @@ from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.certificate_check import checksum, digest_of_model
 from bayescfx.search.exact.certificate_space import CertificateError, read_question
 from bayescfx.search.exact.certificate_sums import (
-    DISTANCE,
-    PREMIUM,
     TARGET,
     LinearBounds,
     Multipliers,
@@ -38,12 +36,10 @@ SAME_COST = 3e-6
 _PROGRAM_WORK = 6e4
 #: Shares of codes below this size are 0 (numerical).
 _NO_SHARE = 1e-7
-#: Share of a range of premiums next to its ends in which it is not split.
-_EDGE = 1e-6
 #: What splitting a feature must at least better to be worth it (numerical).
 _LEAST_GAP = 1e-12
 #: Multipliers that exclude nothing but an empty box.
-_ZERO = Multipliers(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, ())
+_ZERO = Multipliers(0.0, 0.0, 0.0, ())
 
 
 def make_linear_certificate(
@@ -86,7 +82,7 @@ def make_linear_certificate(
         linear excludes its rows, or its sum is as close to the target as rounding errors are. Also
         if the distance has another norm than 0 and 1.
     """
-    fault = fault_of_norm(region.cost.norm)
+    fault = fault_of_norm(region.price.norm)
     if fault is not None:
         raise NoProof(fault)
     certificate = describe_question((), region, accepted, slack, limit)
@@ -144,9 +140,6 @@ class _Recorder:
             return self._plain(_ZERO)
         if len(small.targets) > 1:
             return TARGET, small.targets[0]
-        has_cost = np.isfinite(bounds.question.limit)
-        if has_cost and small.distance[0] < 1.0 < small.distance[1] and small.premium[1] > 0.0:
-            return DISTANCE, 1.0
         before = self.relaxation.n_programs
         mixture = self.relaxation.solve(small)
         self.work.done += _PROGRAM_WORK * (self.relaxation.n_programs - before)
@@ -174,26 +167,11 @@ class _Recorder:
         gap, feature = max(gaps, default=(0.0, -1))
         if gap <= _LEAST_GAP:  # constraints that do not matter to the mixture may matter to rows
             largest = float(np.abs(mixture.terms.gain).max(initial=0.0)) or 1.0
-            plain = replace(multipliers, target=1.0 / largest, changes=1.0, premium=1.0)
+            plain = replace(multipliers, target=1.0 / largest, changes=1.0)
             gaps = [(self._gap(j, mixture, plain), j) for j in self.bounds.features]
             gap, feature = max(gaps, default=(0.0, -1))
-        premium = float(mixture.weights @ mixture.terms.premium)
-        product_gap = self._product_gap(box, mixture, premium)
-        low, high = box.premium
-        edge = _EDGE * (high - low)
-        if product_gap > gap and low + edge < premium < high - edge:
-            return PREMIUM, premium
         found = self._split_feature(box, feature, mixture) if gap > _LEAST_GAP else None
         return self._split_block(box) if found is None else found
-
-    def _product_gap(self, box: SumBox, mixture: Mixture, premium: float) -> float:
-        """Return by how much the planes are below the cost at a mixture."""
-        if not mixture.multipliers.cost or box.distance[1] > 1.0:
-            return 0.0
-        (d, far), (p, most) = box.distance, box.premium
-        distance = float(mixture.weights @ mixture.terms.unit)
-        planes = (d * premium + p * distance - d * p, far * premium + most * distance - far * most)
-        return distance * premium - max(planes)
 
     def _gap(self, j: int, mixture: Mixture, multipliers: Multipliers) -> float:
         """Return by how much the mixture of a feature is too cheap, about."""
@@ -209,8 +187,7 @@ class _Recorder:
             return (1.0 - float(weights.max())) * (spread + _LEAST_GAP * 2.0)
         changed = float(weights @ terms.changed[own])
         is_charged = float(np.ptp(terms.changed[used])) > 0.0
-        charge = abs(multipliers.premium) * float(terms.premium[own].max())
-        charge += multipliers.changes
+        charge = multipliers.cost * self.bounds.question.prices.per_change + multipliers.changes
         gap = (1.0 - changed) * charge * is_charged
         codes = self.bounds.question.allowed[j].codes
         if codes is not None:  # the mixture lies between two codes

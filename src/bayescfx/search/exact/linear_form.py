@@ -1,8 +1,7 @@
 """The nearest row of a target, and extreme outputs, for linear models.
 
-The effort is not linear in distance and premium, so that a question is split into pieces: rows up
-to distance 1, where the effort is a product, and rows from there on, where it is a sum. Products
-are bounded from below over ranges of the premium, which are split until the bounds are tight.
+Each interval of accepted sums is one piece. The least distance is found first: its row limits the
+cost, and the program of the cost, with a binary column for each change, becomes smaller.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from bayescfx.search.exact.contributions import (
 from bayescfx.search.exact.gain_columns import NOTHING, GainColumns
 from bayescfx.search.exact.mixed_integer import BOUND_TOLERANCE, Piece, Program, Solution
 from bayescfx.search.exact.tangents import gradient, nearest_point, new_gradient
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 
@@ -39,7 +37,6 @@ class LinearTuning:
 
     same_cost: float = 1e-6  # share of the cost within which an answer counts as the nearest
     same_distance: float = 1e-7  # share of the distance within which a tangent is exact
-    edge: float = 1e-6  # share of a range of premiums next to its ends, where it is not split
     tries: int = 3  # how often a piece is solved, each time more exactly
     precision: float = 1e3  # how much more exactly
     margin: float = 1.01  # how much more than the limit rows may cost inside the solver
@@ -80,7 +77,8 @@ class _Search:
             is_hit = yield query
             if is_hit[0]:
                 return Bound(0.0, True, False)
-        pieces = [Piece(target) for target in targets]
+        is_distance = self.region.price.per_change == 0.0  # the distance is the cost already
+        pieces = [Piece(target, has_price=is_distance) for target in targets]
         while pieces and not self.work.is_over:
             pieces.sort(key=lambda piece: -piece.bound)
             piece = pieces.pop()
@@ -99,12 +97,9 @@ class _Search:
 
     def _treat(self, piece: Piece) -> Generator[Array, Mask, list[Piece]]:
         """Solve a piece; yield rows; return the pieces that are left of it."""
-        if piece.kind == "distance" and self._is_beyond(piece.target):
+        if self._is_beyond(piece.target):
             return []
         columns = self._make_columns(piece)
-        if piece.kind == "near":
-            most = min(piece.premium[1], columns.most_premium)
-            piece = replace(piece, premium=(piece.premium[0], most))
         if not self.cuts:
             everything = np.ones(len(self.region.query), dtype=np.bool_)
             yield from self._ask_nearest(columns, piece, everything)
@@ -114,7 +109,9 @@ class _Search:
         solution = self._solve(program, piece, precision)
         if solution.values is None and self._has_solution(piece, columns):
             solution = NO_RESULT
-        piece = replace(piece, bound=max(piece.bound, min(solution.bound, limit)))
+        # At least one feature changes.
+        least = solution.bound + (0.0 if piece.has_price else self.region.price.per_change)
+        piece = replace(piece, bound=max(piece.bound, min(least, limit)))
         if solution.values is None:
             return self._leave(piece, is_closed=solution.is_complete)
         is_allowed = yield from self._ask(program, piece, solution)
@@ -122,8 +119,8 @@ class _Search:
         yield from self._ask_nearest(columns, piece, is_moved)
         if not solution.is_complete:
             return self._leave(piece, is_closed=False)
-        if piece.kind == "distance" and self.region.cost.weight != 0.0:
-            return _by_distance(piece)
+        if not piece.has_price:
+            return [replace(piece, has_price=True)]
         is_closed = self._is_closed(piece.bound)
         if is_closed or not is_allowed:
             self.is_stuck |= not is_closed
@@ -154,14 +151,13 @@ class _Search:
             self.parts,
             self.region,
             self.limit * TUNING.margin,
-            has_premium=piece.kind != "distance",
+            has_price=piece.has_price,
             useful=_useful_gains(self.region, piece.target),
         )
 
     def _has_solution(self, piece: Piece, columns: GainColumns) -> bool:
         """Return whether the row with the largest gains is known to solve a piece."""
-        is_all = piece.kind == "distance" and not np.isfinite(columns.limit)
-        return is_all and _useful_gains(self.region, piece.target) != 0
+        return not np.isfinite(columns.limit) and _useful_gains(self.region, piece.target) != 0
 
     def _is_beyond(self, target: tuple[float, float]) -> bool:
         """Return whether a target is out of reach even without rules over several features."""
@@ -184,13 +180,6 @@ class _Search:
         assert solution.values is not None
         if self._add_cut(columns, solution.values):
             return [piece]
-        premium = float(columns.premium @ solution.values)
-        start, end = piece.premium
-        edge = TUNING.edge * (end - start)
-        if piece.kind == "near" and start + edge < premium < end - edge:
-            below = replace(piece, premium=(start, premium))
-            above = replace(piece, premium=(premium, end))
-            return [below, above]
         if piece.tries + 1 < TUNING.tries:
             return [replace(piece, tries=piece.tries + 1)]
         return self._leave(piece, is_closed=False)
@@ -198,7 +187,7 @@ class _Search:
     def _add_cut(self, columns: GainColumns, values: Array) -> bool:
         """Add the gradient of the distance at a solution if it tells something new."""
         units = columns.units @ values
-        found = new_gradient(units, self.region.cost.norm, self.cuts, TUNING.same_distance)
+        found = new_gradient(units, self.region.price.norm, self.cuts, TUNING.same_distance)
         if found is None or len(self.cuts) >= TUNING.cuts:
             return False
         self.cuts.append(found)
@@ -208,7 +197,7 @@ class _Search:
         self, columns: GainColumns, piece: Piece, is_moved: Mask
     ) -> Generator[Array, Mask, None]:
         """Yield the nearest row where some features move, and add the gradient there."""
-        norm = self.region.cost.norm
+        norm = self.region.price.norm
         if norm in (0, 1) or len(self.cuts) >= TUNING.cuts:
             return
         inward = 2.0 * (self.slack + self.parts.rounding)
@@ -232,7 +221,7 @@ class _Search:
 
         None if it was not yielded.
         """
-        cost = float(effort(self.region, row[None])[0])
+        cost = float(self.region.cost(row[None])[0])
         if not is_wanted or not cost < self.limit:
             return None
         is_hit = yield row[None]
@@ -242,9 +231,8 @@ class _Search:
 
     def _is_enough(self, piece: Piece, *, is_hit: bool) -> bool:
         """Return whether a row that was yielded ends the search near a solution."""
-        is_first = piece.kind == "distance" and self.region.cost.weight != 0.0
         is_tight = self.limit <= piece.bound * (1.0 + 2.0 * BOUND_TOLERANCE)
-        return is_tight or (is_first and is_hit)
+        return is_tight or (is_hit and not piece.has_price)
 
     def _ask(
         self, program: Program, piece: Piece, solution: Solution
@@ -341,15 +329,6 @@ def find_nearest_linear(
     if second.limit < first.limit:
         return Bound(again.cost, False, False, "two runs of the solver disagree")
     return Bound(min(bound.cost, again.cost), again.is_complete, again.is_stuck)
-
-
-def _by_distance(piece: Piece) -> list[Piece]:
-    """Return the pieces up to distance 1 and from there on, given the least distance."""
-    least = piece.bound
-    far = Piece(piece.target, "far", max(least, 1.0), max(least, 1.0))
-    if least >= 1.0:
-        return [far]
-    return [Piece(piece.target, "near", least, least), far]
 
 
 def _useful_gains(region: Region, target: tuple[float, float]) -> int:

@@ -16,7 +16,6 @@ from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.contributions import Contributions, Gain, ListedGain, take_apart
 from bayescfx.search.exact.linear_form import TUNING, find_nearest_linear
 from bayescfx.search.exact.menus import HitTest, MenuEntry, fill_menu, part_entry, run_set
-from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
 
@@ -71,13 +70,11 @@ class _LinearSets:
             left -= bought
         if left > 0.0:
             return np.inf
-        cost = self.region.cost
-        if cost.norm != 1:
+        if self.region.price.norm != 1:
             return 0.0
-        weights = self.region.weight[list(features)]
         is_proven = not any(part <= set(features) for part in self.unproven)
-        premium = PREMIUM * float(weights.sum() if is_proven else weights.min())
-        return distance + premium * min(distance, 1.0) * (cost.weight != 0.0)
+        n_changes = len(features) if is_proven else 1
+        return distance + self.region.price.per_change * n_changes
 
     def _missing_gain(self) -> tuple[float, int]:
         """Return the gain without which no target is reached, and its sign; 0 if two-sided."""

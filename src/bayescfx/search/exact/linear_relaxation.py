@@ -6,9 +6,7 @@ multipliers; its mixtures say where to split the box. The check trusts neither.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +15,6 @@ from bayescfx.search.exact.certificate_sums import CodeTerms, LinearBounds, Mult
 
 #: Multipliers below this size are 0 (numerical).
 _NOTHING = 1e-11
-#: Columns after those of the codes: distance, premium and cost.
-_N_TOTALS = 3
 #: Constraints before the linear rules: two ends of the target, and the bound on changes.
 _N_ENDS = 3
 #: Codes of a line that matter most: its ends, the query, and the query as a change.
@@ -103,8 +99,7 @@ class BoxPrograms:
         none = np.empty(0)
         joined = CodeTerms(
             np.concatenate([none, *(each.code for each in found)]),
-            np.concatenate([none, *(each.unit for each in found)]),
-            np.concatenate([none, *(each.premium for each in found)]),
+            np.concatenate([none, *(each.cost for each in found)]),
             np.concatenate([none, *(each.changed for each in found)]),
             np.concatenate([none, *(each.gain for each in found)]),
         )
@@ -116,23 +111,14 @@ class BoxPrograms:
 
         terms, feature = self._codes(box)
         n = len(feature)
-        n_columns = n + _N_TOTALS
-        upper = _Rows(n_columns)
+        upper = _Rows(n)
         self._add_constraints(upper, box, terms, feature)
         n_elastic = 0 if has_cost else len(upper.rows)
-        equal = _Rows(n_columns)
-        equal.add(np.append(-terms.unit, [1.0]), 0.0)  # the column of the distance
-        equal.add(np.append(-terms.premium, [0.0, 1.0]), 0.0)
-        planes = self._add_planes(upper, box, n) if has_cost else []
+        equal = _Rows(n)
         for j in self.bounds.features:
             equal.add((feature == j).astype(np.float64), 1.0)
-        cost = np.zeros(n_columns + n_elastic)
-        cost[n_columns - 1] = float(has_cost)
-        cost[n_columns:] = 1.0
-        elastic = np.vstack(
-            [-np.eye(n_elastic), np.zeros((len(upper.rows) - n_elastic, n_elastic))]
-        )
-        ends = [(0.0, None)] * n + [_bound(box.distance), _bound(box.premium), (0.0, None)]
+        cost = np.append(terms.cost * has_cost, np.ones(n_elastic))
+        elastic = -np.eye(len(upper.rows), n_elastic)
         self.n_programs += 1
         result = linprog(
             cost,
@@ -140,14 +126,12 @@ class BoxPrograms:
             b_ub=upper.ends,
             A_eq=np.hstack([equal.matrix(), np.zeros((len(equal.rows), n_elastic))]),
             b_eq=equal.ends,
-            bounds=ends + [(0.0, None)] * n_elastic,
             method="highs",
         )
         if result.status != 0:
             return None
         dual = -np.asarray(result.ineqlin.marginals) / upper.scales
-        links = np.asarray(result.eqlin.marginals) / equal.scales
-        multipliers = self._read(box, np.where(dual > _NOTHING, dual, 0.0), links, planes)
+        multipliers = self._read(np.where(dual > _NOTHING, dual, 0.0), has_cost=has_cost)
         return Mixture(multipliers, np.asarray(result.x)[:n], terms, feature)
 
     def _add_constraints(
@@ -169,48 +153,21 @@ class BoxPrograms:
             row = coefficients[feature] * terms.code
             upper.add(row, room if np.isfinite(room) else _largest_sum(row))
 
-    def _add_planes(self, upper: _Rows, box: SumBox, n: int) -> list[int]:
-        """Keep the cost above its planes; return their places."""
-        places = []
-        for share in (1.0, 0.0):
-            plain = Multipliers(1.0, 0.0, 0.0, 0.0, 0.0, share, ())
-            distance, premium, constant = self.bounds.plane(box, plain)
-            row = np.concatenate([np.zeros(n), [distance, premium, -1.0]])
-            places.append(upper.add(row, -constant))
-        return places
-
-    def _read(self, box: SumBox, dual: Array, links: Array, planes: Sequence[int]) -> Multipliers:
+    def _read(self, dual: Array, *, has_cost: bool) -> Multipliers:
         """Return dual values as multipliers."""
         question = self.bounds.question
         n_rules = len(question.rules)
-        rules = tuple(float(each) for each in dual[_N_ENDS : _N_ENDS + n_rules])
-        share = 1.0
-        if planes and dual[planes].sum() > 0.0:
-            share = float(np.clip(dual[planes[0]] / dual[planes].sum(), 0.0, 1.0))
         return Multipliers(
-            cost=float(bool(planes)),
+            cost=float(has_cost),
             target=float(dual[0] - dual[1]),
             changes=0.0 if question.max_changes is None else float(dual[2]),
-            distance=_cleared(float(links[0])),
-            premium=_cleared(float(links[1])),
-            plane=share,
-            rules=rules,
+            rules=tuple(float(each) for each in dual[_N_ENDS : _N_ENDS + n_rules]),
         )
-
-
-def _cleared(x: float) -> float:
-    """Return a number, or 0 if it is next to it."""
-    return x if abs(x) > _NOTHING else 0.0
 
 
 def _largest_sum(terms: Array) -> float:
     """Return a number that no mixture exceeds."""
     return float(np.abs(terms).sum()) + 1.0
-
-
-def _bound(ends: tuple[float, float]) -> tuple[float, Any]:
-    """Return the ends of a column."""
-    return ends[0], ends[1] if np.isfinite(ends[1]) else None
 
 
 def _corners(terms: CodeTerms) -> CodeTerms:

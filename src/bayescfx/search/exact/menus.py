@@ -20,7 +20,6 @@ from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.leaves import BITS, LeafTable, Words
 from bayescfx.search.exact.problem import BoxProblem, Cuts
 from bayescfx.search.exact.steps import extremes
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 #: Share by which a bound may be below the cost of a proven entry (numerical).
@@ -240,7 +239,7 @@ def run_set(
         X = next(search)
         while True:
             is_hit = test(X)
-            costs = np.where(is_hit, effort(region, X), np.inf)
+            costs = np.where(is_hit, region.cost(X), np.inf)
             if costs.min() < cost:
                 cost = float(costs.min())
                 row = X[int(costs.argmin())]
@@ -273,8 +272,8 @@ def restrict(problem: BoxProblem, places: Indices) -> BoxProblem:
     small.costs = replace(
         problem.costs,
         power=problem.costs.power[at],
-        premium=problem.costs.premium[at],
-        most_premium=problem.costs.most_premium[places],
+        price=problem.costs.price[at],
+        most_price=problem.costs.most_price[places],
     )
     root = problem.root.copy()
     for k in others:

@@ -20,8 +20,6 @@ OBJECTIVE_SIZE = 100.0
 BOUND_TOLERANCE = 1e-7
 #: Share by which linear rules are widened, by strictness; equalities hold up to 1e-9.
 RULE_TOLERANCE = (2e-9, 0.0, -1e-12)
-#: Premiums that differ by less are the same (numerical).
-SAME_PREMIUM = 1e-9
 #: Seconds of a time limit that never ends.
 LONGEST = 1e6
 SOLVED = 0
@@ -31,30 +29,23 @@ FAILED = 4
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the rows of a question, in which the effort has a linear lower bound.
+    """One interval of accepted sums, and what is known about its rows.
 
     Parameters
     ----------
     target : tuple of float
         The lowest and highest sum that is accepted.
-    kind : {"distance", "near", "far"}
-        Minimise the distance; the effort up to distance 1, which is ``distance * (1 + premium)``;
-        or the effort from distance 1 on, which is ``distance + premium``.
+    has_price : bool
+        Whether the cost is minimised; otherwise the distance, whose program is smaller.
     bound : float
         No row of the piece costs less.
-    least_distance : float
-        No row of the piece is nearer.
-    premium : tuple of float
-        The lowest and highest sum of premiums.
     tries : int
         How often the piece has been solved without a conclusion.
     """
 
     target: tuple[float, float]
-    kind: str = "distance"
+    has_price: bool
     bound: float = 0.0
-    least_distance: float = 0.0
-    premium: tuple[float, float] = (0.0, np.inf)
     tries: int = 0
 
 
@@ -84,8 +75,8 @@ class Solution:
 class Program:
     """A mixed-integer linear program.
 
-    Two columns follow those of the gains: the distance, for norms other than 0 and 1, and the
-    effort up to distance 1, both in units of `columns.size`.
+    One column follows those of the gains: the distance in units of `columns.size`, for norms other
+    than 0 and 1.
 
     Parameters
     ----------
@@ -98,7 +89,7 @@ class Program:
     @property
     def n_entries(self) -> int:
         """The size of the matrix, as a measure of work; rows of norms are left out."""
-        return (len(self.columns.high) + 2) * (len(self.columns.rows) + 3)
+        return (len(self.columns.high) + 1) * (len(self.columns.rows) + 3)
 
     def _target_row(self, target: tuple[float, float], precision: float) -> tuple[Array, Array]:
         """Return the row ``(n,)`` of the gain, and its two ends."""
@@ -141,21 +132,18 @@ class Program:
             another way.
         """
         n = len(self.columns.high)
+        size = self.columns.size
         low, high = piece.target
         target, ends = self._target_row((low + inward, high - inward), precision)
         rules, room = linear_rules(self.columns, strictness)
         blocks = [self._padded(self.columns.rows), self._padded(rules), self._padded(target[None])]
         lows = [self.columns.row_low, np.full(len(room), -np.inf), ends[:1]]
         highs = [self.columns.row_high, room, ends[1:]]
-        distance = self._distance()
-        cost = self._objective(piece, distance)
-        for block, block_low, block_high in (
-            self._gradient_rows(cuts),
-            self._effort_rows(piece, distance, cost),
-        ):
-            blocks.append(block)
-            lows.append(block_low)
-            highs.append(block_high)
+        cost = self._objective(has_price=piece.has_price)
+        gradients = self._gradient_rows(cuts)
+        blocks += [gradients, cost[None]]
+        lows += [np.zeros(len(gradients)), np.array([-np.inf])]
+        highs += [np.full(len(gradients), np.inf), np.array([self.columns.limit / size])]
         if not n or bool(ends[0] > ends[1]):
             return Solution(None, np.inf, True)
         rows = np.vstack(blocks), np.concatenate(lows), np.concatenate(highs)
@@ -171,9 +159,9 @@ class Program:
     ) -> Solution:
         """Return the solver's result; with the step -1 it gets rows and columns reversed."""
         n = len(self.columns.high)
-        top = np.append(self.columns.high, [np.inf, np.inf])
-        bottom = np.zeros(n + 2)
-        is_whole = np.append(self.columns.is_whole, [False, False])
+        top = np.append(self.columns.high, np.inf)
+        bottom = np.zeros(n + 1)
+        is_whole = np.append(self.columns.is_whole, False)
         if fixed is not None:
             whole = np.flatnonzero(is_whole)
             bottom[whole] = np.rint(fixed[whole])
@@ -206,65 +194,34 @@ class Program:
         return Solution(columns, -np.inf, result.status in (SOLVED, INFEASIBLE))
 
     def _padded(self, rows: Array) -> Array:
-        """Return rows over columns ``(r, n)`` with zeros for distance and effort."""
-        return np.hstack([rows, np.zeros((len(rows), 2))])
+        """Return rows over columns ``(r, n)`` with zeros for the distance."""
+        return np.hstack([rows, np.zeros((len(rows), 1))])
 
-    def _distance(self) -> Array:
-        """Return the distance as a combination ``(n + 2,)`` of columns."""
-        n = len(self.columns.high)
-        distance = np.zeros(n + 2)
-        if self.columns.region.cost.norm in (0, 1):
-            distance[:n] = self.columns.units.sum(axis=0)
+    def _objective(self, *, has_price: bool) -> Array:
+        """Return the cost, or the distance alone, as a combination ``(n + 1,)`` of columns."""
+        columns = self.columns
+        n = len(columns.high)
+        cost = np.zeros(n + 1)
+        if columns.region.price.norm in (0, 1):
+            cost[:n] = columns.units.sum(axis=0)
         else:
-            distance[n] = 1.0
-        return distance
+            cost[n] = 1.0
+        if has_price:
+            cost[:n] += columns.price / columns.size
+        return cost
 
-    def _objective(self, piece: Piece, distance: Array) -> Array:
-        """Return what is minimised as a combination ``(n + 2,)`` of columns."""
-        n = len(self.columns.high)
-        cost = np.zeros(n + 2)
-        if piece.kind == "near":
-            cost[n + 1] = 1.0
-            return cost
-        if piece.kind == "far":
-            cost[:n] = self.columns.premium / self.columns.size
-        return np.asarray(cost + distance)
+    def _gradient_rows(self, cuts: list[Array]) -> Array:
+        """Return rows that are at least 0 where the column of the distance is above its tangents.
 
-    def _gradient_rows(self, cuts: list[Array]) -> tuple[Array, Array, Array]:
-        """Return rows that keep the column of the distance above its tangents, if it is one."""
-        if self.columns.region.cost.norm in (0, 1):
-            return self._padded(np.empty((0, len(self.columns.high)))), np.empty(0), np.empty(0)
+        There are none for the norms 0 and 1.
+        """
+        if self.columns.region.price.norm in (0, 1):
+            return self._padded(np.empty((0, len(self.columns.high))))
         is_moved: Mask = np.asarray(self.columns.units.any(axis=1))
         gradients = np.vstack([np.eye(len(is_moved))[is_moved], *cuts])
         rows = self._padded(-gradients @ self.columns.units)
-        rows[:, -2] = 1.0
-        return rows, np.zeros(len(rows)), np.full(len(rows), np.inf)
-
-    def _effort_rows(
-        self, piece: Piece, distance: Array, cost: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return rows for the limit of the cost, and for the range of the piece.
-
-        Up to distance 1 the effort has the product of distance D and premium P. It is at least
-        ``D p + d P - d p`` where D >= d and P >= p, or D <= d and P <= p.
-        """
-        columns = self.columns
-        most = columns.limit / columns.size if np.isfinite(columns.limit) else np.inf
-        one = 1.0 / columns.size
-        rows = [(cost, -np.inf, most)]
-        if piece.kind == "far":
-            rows.append((distance, one, np.inf))
-        if piece.kind == "near":
-            premium = np.append(columns.premium, [0.0, 0.0])
-            start, end = piece.premium
-            least = piece.least_distance / columns.size
-            farthest = min(one, most / (1.0 + start))
-            rows.append((distance, least, farthest))
-            rows.append((premium, start - SAME_PREMIUM, end + SAME_PREMIUM))
-            for d, p in ((least, start), (farthest, end)):
-                rows.append((cost - (1.0 + p) * distance - d * premium, -d * p, np.inf))
-        block = np.array([row for row, _, _ in rows])
-        return block, np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+        rows[:, -1] = 1.0
+        return rows
 
     def _read(self, result: OptimizeResult, *, has_whole: bool) -> Solution:
         """Return a result of HiGHS in the units of the question."""
@@ -279,7 +236,7 @@ class Program:
             bound = max(
                 float(dual) / OBJECTIVE_SIZE * self.columns.size * (1.0 - BOUND_TOLERANCE), 0.0
             )
-        values = None if columns is None else np.asarray(columns)[:-2]
+        values = None if columns is None else np.asarray(columns)[:-1]
         return Solution(values, bound, status == SOLVED, n_nodes)
 
 

@@ -81,7 +81,7 @@ def _pair_corners(
     feature = np.argmax(single != problem.home, axis=1)
     cell = single[np.arange(len(single)), feature]
     at = problem.offset[feature] + cell
-    estimate = problem.costs.power[at] + problem.costs.premium[at]
+    estimate = problem.costs.power[at] + problem.costs.price[at]
     total = start + gain[:, None] + gain
     is_pair = problem.is_possible(total.ravel(), total.ravel()).reshape(total.shape)
     is_pair &= feature[:, None] < feature

@@ -32,7 +32,6 @@ from bayescfx.search.exact.network_bounds import (
     bound_layer,
 )
 from bayescfx.search.exact.network_columns import NetworkParts
-from bayescfx.space.effort import PREMIUM
 
 if TYPE_CHECKING:  # loading it takes longer than everything else
     from scipy.optimize import OptimizeResult
@@ -117,7 +116,7 @@ class Constraints:
 
 
 class NetworkProgram:
-    """The rows of one piece of a question whose effort is linear in the columns.
+    """The rows of a question that cost at most as much as a limit.
 
     Parameters
     ----------
@@ -127,10 +126,7 @@ class NetworkProgram:
         How features change its inputs.
     columns : GainColumns
         The columns of the features. After them come the distance, which is of use for norms other
-        than 0 and 1 only, the products of distance and premiums, and the neurons.
-    kind : {"near", "far", "plain"}
-        Rows up to distance 1, whose effort is ``distance * (1 + premium)``; rows from there on,
-        with ``distance + premium``; or all rows, whose effort is the distance.
+        than 0 and 1 only, and the neurons.
     limit : float
         Rows are wanted that cost less.
     tightens : bool
@@ -153,74 +149,47 @@ class NetworkProgram:
         form: ReluNetwork,
         parts: NetworkParts,
         columns: GainColumns,
-        kind: str,
         limit: float,
         *,
         tightens: bool = True,
     ) -> None:
         self.form = form
         self.columns = columns
-        self.kind = kind
         self.limit = limit
         self._tightens = tightens
-        region = columns.region
         self._n = len(columns.high)
-        self._premium = PREMIUM * region.weight * bool(columns.premium.any())
-        self._priced = np.flatnonzero(self._premium) if kind == "near" else np.arange(0)
-        n_base = self._n + 1 + len(self._priced)
-        self.top = np.concatenate([columns.high, np.full(n_base - self._n, np.inf)])
-        self.is_whole: Mask = np.concatenate([columns.is_whole, np.zeros(n_base - self._n, bool)])
+        self.top = np.append(columns.high, np.inf)
+        self.is_whole: Mask = np.append(columns.is_whole, False)
         self.rows = Constraints()
         self.rows.add(columns.rows, columns.row_low, columns.row_high)
-        self.cost = self._add_effort()
+        self.cost = self._add_cost()
         self._domain = self._make_domain()
         self.bounds: list[LayerBounds] = []
         self.n_programs = 0
         start = form.weights[0] @ parts.numbers + form.biases[0]
         self._add_layers(FirstLayer(start, form.weights[0] @ parts.effects(columns)))
 
-    # ── effort ──
+    # ── cost ──
 
-    def _distance(self) -> Array:
-        """Return the distance as a combination ``(n,)`` of columns, in units of `columns.size`."""
-        found = np.zeros(len(self.top))
-        if self.columns.region.cost.norm in (0, 1):
-            found[: self._n] = self.columns.units.sum(axis=0)
+    def _add_cost(self) -> Array:
+        """Add the row of the limit; return the cost as a combination ``(n,)`` of columns.
+
+        It is in units of `columns.size`.
+        """
+        columns = self.columns
+        cost = np.zeros(len(self.top))
+        if columns.region.price.norm in (0, 1):
+            cost[: self._n] = columns.units.sum(axis=0)
         else:
-            found[self._n] = 1.0
-        return found
-
-    def _add_effort(self) -> Array:
-        """Add the rows of the effort; return it as a combination ``(n,)`` of columns."""
-        size = self.columns.size
-        distance = self._distance()
-        one = 1.0 / size
-        cost = distance.copy()
-        if self.kind == "far":
-            cost[: self._n] += self.columns.premium / size
-            self.rows.add(distance[None], one * (1.0 - WIDENED), np.inf)
-        if self.kind == "near":
-            farthest = min(one, self.limit / size) * (1.0 + WIDENED)
-            self.rows.add(distance[None], -np.inf, farthest)
-            for k, j in enumerate(self._priced.tolist()):
-                # The product y of distance D and premium p c, with c = 0 or 1, is at least p u for
-                # the distance u of the feature, and p D - p farthest (1 - c).
-                at = self._n + 1 + k
-                cost[at] = 1.0
-                own = np.zeros((2, len(self.top)))
-                own[:, at] = 1.0
-                own[0, : self._n] -= self._premium[j] * self.columns.units[j]
-                own[1] -= self._premium[j] * distance
-                is_own = self.columns.feature == j
-                own[1, : self._n] -= farthest * self.columns.premium * is_own
-                self.rows.add(own, np.array([0.0, -farthest * self._premium[j]]), np.inf)
+            cost[self._n] = 1.0
+        cost[: self._n] += columns.price / columns.size
         if np.isfinite(self.limit):
-            self.rows.add(cost[None], -np.inf, self.limit / size * (1.0 + WIDENED))
+            self.rows.add(cost[None], -np.inf, self.limit / columns.size * (1.0 + WIDENED))
         return cost
 
     def _add_tangents(self, rows: Constraints, cuts: Sequence[Array]) -> None:
         """Keep the column of the distance above its tangents, for norms other than 0 and 1."""
-        if self.columns.region.cost.norm in (0, 1):
+        if self.columns.region.price.norm in (0, 1):
             return
         is_moved = np.asarray(self.columns.units.any(axis=1))
         gradients = np.vstack([np.eye(len(is_moved))[is_moved], *cuts])
@@ -232,27 +201,17 @@ class NetworkProgram:
         columns = self.columns
         region = columns.region
         n_changes = max(1, len(np.unique(columns.feature)[: region.max_changes]))
-        norm = max(1.0, region.cost.norm)
+        norm = max(1.0, region.price.norm)
         share = n_changes ** (1.0 / norm - 1.0)
-        price, budget = self._price(share, self._premium[columns.feature])
+        # No feature moves farther than what the price of its change leaves of the limit.
+        farthest = max(self.limit - region.price.per_change, 0.0)
+        has_price = bool(columns.price.any()) and farthest > 0.0
+        per_unit = share + (region.price.per_change / farthest if has_price else 0.0)
         side, first_side = _find_sides(columns)
         most = region.max_changes
         unit = columns.units.sum(axis=0) * columns.size
-        widened = budget * (1.0 + WIDENED)
-        return Domain(columns.high, side, first_side, most, price * unit, widened)
-
-    def _price(self, share: float, premium: Array) -> tuple[Array, float]:
-        """Return the price of a unit of distance by column ``(n,)``, and the budget.
-
-        `share` is what a unit adds to the distance at least, `premium` is that of its feature.
-        """
-        if self.kind == "near":
-            # The effort D (1 + P) is at least the sum of u (share + p); or D is at most 1.
-            is_short = self.limit <= 1.0
-            return share + premium * is_short, min(self.limit, 1.0)
-        if self.kind == "far":
-            return share + premium / self.limit, self.limit  # no feature moves farther
-        return share + 0.0 * premium, self.limit
+        budget = self.limit * (1.0 + WIDENED)
+        return Domain(columns.high, side, first_side, most, per_unit * unit, budget)
 
     # ── neurons ──
 

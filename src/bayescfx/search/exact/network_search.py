@@ -1,7 +1,6 @@
 """The nearest row of a target, and extreme outputs, for ReLU networks.
 
-A question is searched in stages: rows up to distance 1, where the effort is a product, and rows
-from there on, where it is a sum, up to growing efforts. Each stage is one mixed-integer program.
+A question is searched in stages: rows up to growing costs. Each stage is one mixed-integer program.
 The fewer rows a stage holds, the tighter are the bounds on its neurons.
 """
 
@@ -25,7 +24,6 @@ from bayescfx.search.exact.network_columns import NetworkParts, take_network_apa
 from bayescfx.search.exact.network_program import NetworkProgram, NetworkSolution, agreed
 from bayescfx.search.exact.problem import ROUNDING
 from bayescfx.search.exact.tangents import new_gradient
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 
@@ -41,8 +39,9 @@ class NetworkTuning:
 
     same_cost: float = 1e-6  # share of the cost within which an answer counts as the nearest
     same_distance: float = 1e-7  # share of the distance within which a tangent is exact
-    rungs: tuple[float, ...] = (2.0, 4.0)  # efforts up to which a search without an answer goes
-    ladder: tuple[float, ...] = (0.25, 0.5, 0.75)  # efforts that better the bound of a stage that
+    rungs: tuple[float, ...] = (1.0, 2.0, 4.0)  # costs up to which the stages go, beside
+    # the price of one change
+    ladder: tuple[float, ...] = (0.25, 0.5, 0.75)  # costs that better the bound of a stage that
     # was cut short, as shares of the way from its bound to the best answer
     ladder_share: float = 0.3  # of the work of a proof, in addition to it
     tries: int = 2  # how often a stage is solved, each time more exactly
@@ -67,16 +66,13 @@ class _Stage(NamedTuple):
     ----------
     target : tuple of float
         The lowest and highest sum that is accepted.
-    kind : {"near", "far", "plain"}
-        As in `NetworkProgram`.
     most : float
-        The largest effort.
+        The largest cost.
     least : float
         No row of the stage costs less.
     """
 
     target: tuple[float, float]
-    kind: str
     most: float
     least: float = 0.0
 
@@ -145,40 +141,33 @@ class _NetworkSearch:
 
     def _search_target(self, target: tuple[float, float]) -> Generator[Array, Mask, float]:
         """Search for rows of one interval of sums; return the cost below which there are none."""
-        if self.region.cost.weight == 0.0:
-            return (yield from self._search_stage(_Stage(target, "plain", np.inf)))
-        near = yield from self._search_stage(_Stage(target, "near", np.inf))
-        far = yield from self._search_far(target)
-        return min(near, far)
-
-    def _search_far(self, target: tuple[float, float]) -> Generator[Array, Mask, float]:
-        """Search for rows from distance 1 on, up to growing efforts."""
-        lower = 1.0
-        farthest = self._largest_effort()
-        for rung in TUNING.rungs:
-            if rung >= farthest or np.isfinite(self.limit):
+        lower = 0.0
+        costliest = self._largest_cost()
+        for step in TUNING.rungs:
+            rung = self.region.price.per_change + step
+            if rung >= min(costliest, self.limit):
                 break
-            lower = yield from self._search_stage(_Stage(target, "far", rung, lower))
+            lower = yield from self._search_stage(_Stage(target, rung, lower))
             if lower < rung:
                 yield from self._find_any(target)
                 return lower
-        return (yield from self._search_stage(_Stage(target, "far", np.inf, lower)))
+        return (yield from self._search_stage(_Stage(target, np.inf, lower)))
 
     def _find_any(self, target: tuple[float, float]) -> Generator[Array, Mask, None]:
         """Search everywhere for some answer if there is none yet."""
         if not np.isfinite(self.limit):
-            yield from self._treat(_Stage(target, "far", np.inf), self.work)
+            yield from self._treat(_Stage(target, np.inf), self.work)
 
-    def _largest_effort(self) -> float:
-        """Return an effort that no allowed row exceeds."""
-        columns = GainColumns(self.parts.gains, self.region, has_premium=True)
+    def _largest_cost(self) -> float:
+        """Return a cost that no allowed row exceeds."""
+        columns = GainColumns(self.parts.gains, self.region)
         distance = float((columns.units @ columns.high).sum()) * columns.size
-        return distance + columns.most_premium
+        return distance + self.region.price.per_change * len(self.region.free)
 
     def _search_stage(self, stage: _Stage) -> Generator[Array, Mask, float]:
         """Search a stage; if it is cut short, search parts of it to better the bound.
 
-        Returns the cost below which the stage has no row, or the effort up to which it reaches.
+        Returns the cost below which the stage has no row, or the cost up to which it reaches.
         """
         if self._is_closed(stage.least):
             return stage.least
@@ -191,7 +180,7 @@ class _NetworkSearch:
         return (yield from self._climb(stage._replace(least=lower, most=most), extra))
 
     def _climb(self, stage: _Stage, work: Work) -> Generator[Array, Mask, float]:
-        """Search parts of a stage that reach up to growing efforts; return its bound."""
+        """Search parts of a stage that reach up to growing costs; return its bound."""
         lower = stage.least
         for share in TUNING.ladder:
             most = stage.least + share * (stage.most - stage.least)
@@ -206,7 +195,7 @@ class _NetworkSearch:
     def _treat(self, stage: _Stage, work: Work) -> Generator[Array, Mask, _Result]:
         """Solve one stage; yield rows; return what is known about its rows."""
         most = min(stage.most, self.limit)
-        program = self._make_program(stage, most)
+        program = self._make_program(most)
         bound = self._bound_at_once(program, stage)
         if bound == most or self._is_closed(bound):
             return _Result(bound, True)
@@ -242,12 +231,10 @@ class _NetworkSearch:
         self.is_inexact = True
         return _Result(bound, True)
 
-    def _make_program(self, stage: _Stage, most: float) -> NetworkProgram:
-        """Return the program of a stage, for rows that cost at most as much."""
-        farthest = min(most, 1.0) if stage.kind == "near" else most
-        has_premium = stage.kind != "plain"
-        columns = GainColumns(self.parts.gains, self.region, farthest, has_premium=has_premium)
-        return NetworkProgram(self.form, self.parts, columns, stage.kind, most, tightens=False)
+    def _make_program(self, most: float) -> NetworkProgram:
+        """Return the program for rows that cost at most as much."""
+        columns = GainColumns(self.parts.gains, self.region, most, has_price=True)
+        return NetworkProgram(self.form, self.parts, columns, most, tightens=False)
 
     def _bound_at_once(self, program: NetworkProgram, stage: _Stage) -> float:
         """Return the cost below which a stage has no row, as far as it is known without a tree."""
@@ -260,7 +247,7 @@ class _NetworkSearch:
         """Return a program with tighter bounds on neurons behind the first layer."""
         if len(self.form.weights) == 2:
             return program
-        tight = NetworkProgram(self.form, self.parts, program.columns, program.kind, program.limit)
+        tight = NetworkProgram(self.form, self.parts, program.columns, program.limit)
         work.done += TUNING.program_work * tight.n_programs * tight.n_entries
         return tight
 
@@ -279,7 +266,7 @@ class _NetworkSearch:
         if solution.values is None or len(self.cuts) >= TUNING.cuts:
             return False
         units = program.units(solution.values)
-        found = new_gradient(units, self.region.cost.norm, self.cuts, TUNING.same_distance)
+        found = new_gradient(units, self.region.price.norm, self.cuts, TUNING.same_distance)
         if found is not None:
             self.cuts.append(found)
         return found is not None
@@ -312,7 +299,7 @@ class _NetworkSearch:
 
     def _ask_row(self, row: Array, miss: float) -> Generator[Array, Mask, bool]:
         """Yield a row if it is of interest; return whether it is a new best answer."""
-        cost = float(effort(self.region, row[None])[0])
+        cost = float(self.region.cost(row[None])[0])
         is_nearer = miss <= 0.0 and cost < self.limit
         if not is_nearer or not self.region.contains(row[None])[0]:
             return False
@@ -441,7 +428,7 @@ def find_network_extreme(form: ReluNetwork, region: Region, sign: int, work: Wor
     """
     parts = take_network_apart(form, region)
     columns = GainColumns(parts.gains, region)
-    program = NetworkProgram(form, parts, columns, "plain", np.inf)
+    program = NetworkProgram(form, parts, columns, np.inf)
     ends = program.bounds[-1]
     bound = float(ends.high[0] if sign > 0 else ends.low[0])
     rows = [region.complete(region.query[None])[0]]

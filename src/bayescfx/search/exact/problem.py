@@ -25,7 +25,6 @@ from bayescfx.search.exact.query_leaves import (
     pack_leaves,
 )
 from bayescfx.search.exact.steps import row_sums, tree_bounds
-from bayescfx.space.effort import PREMIUM
 from bayescfx.space.region import Region
 
 if TYPE_CHECKING:  # loaded with the first proof
@@ -43,28 +42,28 @@ class Costs:
     ----------
     power : array of shape (cells,)
         What each cell adds to the sum of powers of the distance.
-    premium : array of shape (cells,)
-        What each cell adds to the premiums, see `space.effort`.
-    most_premium : array of shape (k,)
-        The largest premium of each feature.
+    price : array of shape (cells,)
+        The price of each cell: that of a change, or 0 for the query's.
+    most_price : array of shape (k,)
+        The largest price of each feature.
     norm : float
         The norm of the distance.
     """
 
     power: Array
-    premium: Array
-    most_premium: Array
+    price: Array
+    most_price: Array
     norm: float
 
     def total(self, at: Indices) -> Array:
         """Return the cost ``(n,)`` of rows in cells ``(n, k)``."""
         power = row_sums(self.power[at])
         distance = power if self.norm in (0, 1) else power ** (1.0 / self.norm)
-        return np.asarray(distance + row_sums(self.premium[at]) * np.minimum(distance, 1.0))
+        return np.asarray(distance + row_sums(self.price[at]))
 
-    def max_power(self, limit: float, premium: Array) -> Array:
-        """Return the sum of powers at which the cost comes to a limit, given the premiums."""
-        distance = np.where(limit - premium >= 1.0, limit - premium, limit / (1.0 + premium))
+    def max_power(self, limit: float, price: Array) -> Array:
+        """Return the sum of powers at which the cost comes to a limit, given the sum of prices."""
+        distance = limit - price
         return distance if self.norm in (0, 1) else np.maximum(distance, 0.0) ** self.norm
 
 
@@ -205,21 +204,19 @@ class BoxProblem:
         each = np.arange(len(feature))
         X = np.repeat(region.query[None], len(feature), axis=0)
         X[each, feature] = self.code
-        weight = region.weight[feature]
-        norm = region.cost.norm
+        norm = region.price.norm
         if norm == 0:
-            power = weight * region.changes(X)[each, feature]
+            power = region.weight[feature] * region.changes(X)[each, feature]
         else:
             power = region.units(X)[each, feature] ** norm
-        premium = np.zeros(len(feature))
-        if region.cost.weight != 0.0:
-            premium = PREMIUM * region.changes(X)[each, feature] * weight
+        is_change = region.changes(X)[each, feature]
+        price = np.where(is_change, float(region.price.per_change), 0.0)
         starts = self.offset
         has_any = len(starts) > 0
         return Costs(
             power=power,
-            premium=premium,
-            most_premium=np.maximum.reduceat(premium, starts) if has_any else np.empty(0),
+            price=price,
+            most_price=np.maximum.reduceat(price, starts) if has_any else np.empty(0),
             norm=norm,
         )
 
@@ -344,5 +341,7 @@ def _cells_of_query(
         nothing = np.empty(0, dtype=np.intp)
         all_cells.append(Line(feature, np.empty(0), nothing, nothing, nothing > 0))
         sources.append(None)
-    farthest = np.inf if region.cost.norm == 0 else limit
+    farthest = np.inf
+    if region.price.norm != 0:  # a change has its price beside its distance
+        farthest = max(limit * (1.0 + ROUNDING) - region.price.per_change, 0.0)
     return local_cells(region, all_cells, farthest, ruled), sources

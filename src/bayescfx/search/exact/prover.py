@@ -227,7 +227,7 @@ def prove(
     scored : tuple of arrays of shape (n, d) and (n,)
         Some codes and their outputs, with which the form is compared.
     cost : float
-        The cost (`space.effort`) of the best known answer; infinite without one.
+        The cost of the best known answer; infinite without one.
     work : Work
         What limits the proof.
     """

@@ -22,7 +22,6 @@ from bayescfx.search.exact.linear_form import find_nearest_linear
 from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Provable, Prover, raw_intervals
-from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.rules.limits import Limits
 
@@ -134,7 +133,7 @@ def _run_by_form(
         rows = next(search)
         while True:
             is_hit = question.accepted(form.predict(region.rows(rows)))
-            lowest = min([lowest, *effort(region, rows[is_hit])])
+            lowest = min([lowest, *region.cost(rows[is_hit])])
             rows = search.send(is_hit)
     except StopIteration:
         return lowest

@@ -205,8 +205,8 @@ def _room(problem: BoxProblem, corner: Indices, limit: float) -> Array:
     """Return what the cells ``(n, k)`` of each feature may cost in boxes with given corners."""
     costs = problem.costs
     power = costs.power[corner + problem.offset]
-    premium = costs.premium[corner + problem.offset]
-    others = row_sums(premium)[:, None] - premium + costs.most_premium
+    price = costs.price[corner + problem.offset]
+    others = row_sums(price)[:, None] - price + costs.most_price
     return np.asarray(costs.max_power(limit, others) - (row_sums(power)[:, None] - power))
 
 

@@ -47,7 +47,7 @@ def nearest_point(
 ) -> Array | None:
     """Return the columns ``(n,)`` of the nearest point of a target, as if all were shares.
 
-    Rules and premiums are left out.
+    Rules and the prices of changes are left out.
 
     Parameters
     ----------

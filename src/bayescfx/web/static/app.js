@@ -15,7 +15,7 @@
 //             lock-all, unlock-all, cards-reset, kept-features, kept-feature
 //   limits:   rules, rule-insert, max-changes, near-data, together, together-add, space-check,
 //            freedom
-//   run:      run, stop, stop-here, settings, set-budget, set-timeout, set-n, set-seed,
+//   run:      run, stop, stop-here, settings, set-budget, set-timeout, set-n, set-diverse, set-seed,
 //            set-tolerance, set-method,
 //             progress, progress-bar, best-so-far, gap, potential-chart
 //   answers:  answer, sentence, verdict, badge (data-status), answer-card (data-index) with

@@ -247,10 +247,14 @@ function compareTable(items, features) {
         { class: "sum" },
         h("th", { scope: "row" }, name(state.site.output.name)),
         h("td", null, hasSeveralQuestions(items) ? "" : num(items[0].answer.output)),
-        items.map(({ found }) => h("td", null, num(found.output))),
+        items.map(({ found, answer }) => {
+          const others = found.valid ? [] : answer.wanted.flat();
+          return h("td", null, num(found.output, { others }));
+        }),
       ),
       line("result", (found) => badge(found.valid ? "reached" : "best_guess")),
       line("cost", (found) => num(found.cost, { digits: 3 })),
+      line("distance", (found) => num(found.distance, { digits: 3 })),
       line("changes", (found) => count(found.n_changes, "feature")),
       line("plausibility", (found) =>
         found.plausibility === null ? "–" : percentile(found.plausibility),

@@ -25,6 +25,21 @@ export function number(value, digits = 4) {
 }
 
 /**
+ * Return a number with as many digits as tell it from the numbers that it is compared with.
+ * @param {number | null | undefined} value
+ * @param {(number | null | undefined)[]} others
+ * @param {number} [digits]  at least
+ */
+export function numberApart(value, others, digits = 4) {
+  const different = others.filter((other) => other !== value);
+  let shown = digits;
+  while (shown < 17 && different.some((other) => number(other, shown) === number(value, shown))) {
+    shown += 1;
+  }
+  return number(value, shown);
+}
+
+/**
  * Return a difference with its sign.
  * @param {number | null | undefined} value
  * @param {number} [digits]
@@ -34,10 +49,12 @@ export const signed = (value, digits = 3) => ((value ?? 0) > 0 ? "+" : "") + num
 /**
  * Return a number as an element: a click selects it, and a copy of it is exact.
  * @param {number | null | undefined} value
- * @param {{unit?: string, digits?: number, signs?: boolean, test?: string | null}} [options]
+ * @param {{unit?: string, digits?: number, signs?: boolean, test?: string | null,
+ *   others?: (number | null)[] | undefined}} [options]  `others` are numbers that it is compared with
  */
-export function num(value, { unit = "", digits = 4, signs = false, test = null } = {}) {
-  const text = signs ? signed(value, digits) : number(value, digits);
+export function num(value, options = {}) {
+  const { unit = "", digits = 4, signs = false, test = null, others = [] } = options;
+  const text = signs ? signed(value, digits) : numberApart(value, others, digits);
   const exact = value === null || value === undefined ? "" : String(value);
   const props = { class: "num", value: exact, title: exact, "data-test": test };
   return h("data", props, text, unit ? ` ${unit}` : "");

@@ -31,13 +31,14 @@ export function limitsPanel() {
   const summary = h("p", { class: "lead", "data-test": "freedom" });
   const rules = rulesBox();
   const most = maxChangesList(free.length);
+  const price = perChangeInput();
   const near = nearDataSwitch();
   const together = togetherPicker(free);
   const others = otherVerbs(site).map(verbControl);
 
   function draw() {
     drawSummary(summary);
-    for (const part of [rules, most, near, together, ...others]) part.draw();
+    for (const part of [rules, most, price, near, together, ...others]) part.draw();
   }
   on("space row", draw);
   draw();
@@ -59,6 +60,7 @@ export function limitsPanel() {
         "div",
         { class: "stack" },
         field("Most features that may change", most.node),
+        field("Price of each change", price.node),
         near.node,
         free.length > 1 ? together.node : null,
         others.map(({ node }) => node),
@@ -171,6 +173,26 @@ function maxChangesList(nFree) {
       );
     }
     node.value = String(maxChanges ?? "");
+  };
+  return { node, draw };
+}
+
+/** The price of a changed feature; the larger it is, the fewer features change. */
+function perChangeInput() {
+  const node = h("input", {
+    type: "number",
+    min: 0,
+    step: "any",
+    placeholder: state.site.per_change,
+    "data-test": "per-change",
+  });
+  node.onchange = () => {
+    const { per_change: _, ...rest } = state.limits.cost;
+    const isGiven = node.value !== "" && Number(node.value) >= 0;
+    update({ cost: isGiven ? { ...rest, per_change: Number(node.value) } : rest });
+  };
+  const draw = () => {
+    node.value = String(state.limits.cost.per_change ?? "");
   };
   return { node, draw };
 }

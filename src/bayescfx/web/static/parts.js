@@ -85,7 +85,8 @@ function answerCard(question, k) {
   const found = question.answer.counterfactuals[k];
   const id = uid("card");
   const status = found.valid ? "reached" : "best_guess";
-  const output = num(found.output, { unit: state.site.output.unit });
+  const others = found.valid ? [] : question.answer.wanted.flat();
+  const output = num(found.output, { unit: state.site.output.unit, others });
   return h(
     "article",
     {
@@ -132,12 +133,13 @@ function sentence({ n_changes: nChanges, sentence: text }) {
 }
 
 /** @param {Counterfactual} found */
-function cardFacts({ cost, n_changes: nChanges, plausibility }) {
+function cardFacts({ cost, distance, n_changes: nChanges, plausibility }) {
   const rank = plausibility === null ? "not known" : percentile(plausibility);
   return h(
     "dl",
     { class: "facts" },
     fact("cost", num(cost, { digits: 3 })),
+    fact("distance", num(distance, { digits: 3 })),
     fact("changes", count(nChanges, "feature")),
     fact("plausibility", plausibility === null ? rank : `${rank} of the training rows`),
   );

@@ -104,8 +104,9 @@ function runFacts({ steps, spent, request, reachable, seconds: time }) {
   const { unit } = state.site.output;
   const miss = gap(output, state.target.wanted);
   const distance = miss === null ? "…" : num(miss, { test: "gap" });
+  const others = isReached ? [] : state.target.wanted?.flat();
   return [
-    fact("best so far", last ? num(output, { unit, test: "best-so-far" }) : "…"),
+    fact("best so far", last ? num(output, { unit, test: "best-so-far", others }) : "…"),
     fact("gap to the target", isReached ? "reached" : distance),
     isReached ? fact("cost", num(cost, { digits: 3 })) : null,
     bound === null ? null : fact("proving", provingText(isReached ? cost : null, bound)),

@@ -200,7 +200,7 @@ export function runButton() {
 
 /**
  * Return the number box of a setting: {node, draw}.
- * @param {Exclude<keyof Settings, "method">} key
+ * @param {Exclude<keyof Settings, "method" | "diverse">} key
  * @param {string} label
  * @param {Props} props
  * @param {number} [factor]  the shown value of a setting of 1
@@ -261,6 +261,13 @@ export function settingsFold() {
     methods.map((m) => h("option", { value: m }, m)),
   );
   method.onchange = () => setSettings({ method: method.value });
+  const diverse = h(
+    "select",
+    { "data-test": "set-diverse" },
+    h("option", { value: "nearest" }, "the nearest"),
+    h("option", { value: "diverse" }, "as different as possible"),
+  );
+  diverse.onchange = () => setSettings({ diverse: diverse.value === "diverse" });
 
   function draw() {
     const { budget, timeout, seed, n } = state.settings;
@@ -268,6 +275,7 @@ export function settingsFold() {
     line.textContent = `${rows} · ${seconds(timeout)} · ${count(n, "answer")} · seed ${seed}`;
     for (const box of boxes) box.draw();
     method.value = state.settings.method;
+    diverse.value = state.settings.diverse ? "diverse" : "nearest";
   }
   on("settings", draw);
   draw();
@@ -279,6 +287,7 @@ export function settingsFold() {
       "div",
       { class: "row" },
       boxes.map(({ node }) => node),
+      field("Several answers", diverse),
       field("Method", method),
     ),
     h("p", { class: "hint", "data-test": "sharing" }, sharingText(state.site)),

@@ -84,6 +84,7 @@ export const freshLimits = () => ({
   together: [],
   maxChanges: null,
   nearData: false,
+  cost: {},
   other: {},
 });
 
@@ -112,7 +113,10 @@ export const isSet = (card) =>
 export function countConstraints(cards, limits) {
   const nCards = [...cards.values()].filter(isSet).length;
   const nRules = limits.require.length + limits.together.length;
-  const nSwitches = Number(limits.maxChanges !== null) + Number(limits.nearData);
+  const nSwitches =
+    Number(limits.maxChanges !== null) +
+    Number(limits.nearData) +
+    Number(Object.keys(limits.cost).length > 0);
   return nCards + nRules + nSwitches + Object.keys(limits.other).length;
 }
 
@@ -164,7 +168,7 @@ export function toSpace(site, cards, limits) {
       (card) => card.step !== null,
       (card) => card.step,
     ),
-    cost: Object.keys(factors).length ? { per_feature: factors } : null,
+    cost: { ...limits.cost, ...(Object.keys(factors).length ? { per_feature: factors } : {}) },
     ...limits.other,
   };
   return Object.fromEntries(Object.entries(space).filter(([, value]) => !isEmpty(value)));
@@ -287,8 +291,20 @@ function toLimits(site, space) {
     together: groups.filter((group) => group.length > 1 && group.every((name) => known.has(name))),
     maxChanges: Number.isInteger(nChanges) ? asPositive(nChanges) : null,
     nearData: Boolean(space.get("near_data")),
+    cost: toCost(space.get("cost")),
     other: Object.fromEntries(others.map(({ name }) => [name, space.get(name)])),
   };
+}
+
+/**
+ * Return the numbers of a cost, without the factors of features.
+ * @param {unknown} given
+ */
+function toCost(given) {
+  const entries = [...asTable(given)];
+  return Object.fromEntries(
+    entries.filter(([, value]) => typeof value === "number" && value >= 0),
+  );
 }
 
 /**

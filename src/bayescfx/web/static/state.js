@@ -57,13 +57,14 @@ export const space = () => toSpace(state.site, state.cards, state.limits);
  * @returns {QuestionRequest}
  */
 export function request() {
-  const { n, budget, timeout, seed, tolerance, method } = state.settings;
+  const { n, diverse, budget, timeout, seed, tolerance, method } = state.settings;
   return {
     cells: state.row.cells,
     label: state.row.label === null ? null : String(state.row.label).slice(0, 200),
     target: state.target.text,
     space: space(),
     n,
+    diverse,
     budget,
     timeout,
     seed,
@@ -168,6 +169,7 @@ export function validSettings({ maximum, methods }, given) {
     timeout: timeout > 0 ? Math.min(timeout, maximum.timeout) : undefined,
     seed: whole(given.seed, Number.MAX_SAFE_INTEGER, 0),
     n: whole(given.n, maximum.n),
+    diverse: typeof given.diverse === "boolean" ? given.diverse : undefined,
     tolerance: tolerance >= 0 && tolerance < 1 ? tolerance : undefined,
     method: methods.includes(String(given.method)) ? given.method : undefined,
   };

@@ -235,7 +235,7 @@ export function targetPanel() {
     autocomplete: "off",
     spellcheck: "false",
     maxlength: 200,
-    placeholder: "+20 %, >= 150, [140, 160]",
+    placeholder: "+20 %, >= 150, 140..160",
     "aria-describedby": "target-meaning",
   });
   const takeTyped = debounce(() => {
@@ -300,7 +300,7 @@ function sentence() {
     `Target: ${site.output.name} `,
     h("strong", null, target.meaning, unit ? ` ${unit}` : ""),
     "; now ",
-    num(row.output, { unit }),
+    num(row.output, { unit, others: target.wanted?.flat() }),
     target.met ? ", which meets the target already." : ".",
   ];
 }

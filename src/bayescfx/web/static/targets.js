@@ -13,7 +13,7 @@ export const MODES = [
   ["most", "at most"],
   ["exact", "exactly"],
   ["between", "between"],
-  ["change", "change by"],
+  ["change", "change by at least"],
   ["typed", "as typed"],
 ];
 
@@ -26,16 +26,16 @@ export function modeOf(text) {
   const given = text.trim().toLowerCase();
   if (/^(>=|=>|≥|>|at least)/.test(given)) return "least";
   if (/^(<=|=<|≤|<|at most)/.test(given)) return "most";
-  if (/^(±|\+\/-|\+-)/.test(given)) return "typed";
+  if (/^(±|\+\/-|\+-|==?\s*[+\-−])/.test(given)) return "typed";
   if (/^[+\-−]\s*[\d.]+(e[+-]?\d+)?\s*(%|percent)?$/.test(given)) return "change";
   if (/^(\[|between)|\.\.|…|\bto\b|\d\s*:/.test(given)) return "between";
-  return /^(=|reach|[\d.])/.test(given) ? "exact" : "typed";
+  return /^(=|reach|exactly|[\d.])/.test(given) ? "exact" : "typed";
 }
 
 const AMOUNT = /^([+\-−])\s*([\d.]+(?:e[+-]?\d+)?)\s*(%|percent)?$/i;
 
 /**
- * Return the amount of a relative target such as "+20%"; null for any other text.
+ * Return the amount of a target such as "+20%", at least so much; null for any other text.
  * @param {string} text
  */
 export function parseAmount(text) {
@@ -53,20 +53,17 @@ export function parseAmount(text) {
 export const changeText = (amount, isPercent) =>
   `${amount < 0 ? "-" : "+"}${Math.abs(amount)}${isPercent ? "%" : ""}`;
 
+/** @param {number} value */
+export const atLeast = (value) => `>= ${value}`;
+
+/** @param {number} value */
+export const atMost = (value) => `<= ${value}`;
+
 /**
- * Return a number as an absolute bound: a sign alone would make it relative to the row's output.
+ * Return the text of one output; after "=", a sign would make it a change.
  * @param {number} value
  */
-const absolute = (value) => (value < 0 ? `=${value}` : String(value));
-
-/** @param {number} value */
-export const atLeast = (value) => `>= ${absolute(value)}`;
-
-/** @param {number} value */
-export const atMost = (value) => `<= ${absolute(value)}`;
-
-/** @param {number} value */
-export const exactly = (value) => `= ${value}`;
+export const exactly = (value) => (value < 0 ? `reach ${value}` : `= ${value}`);
 
 /**
  * Return the text of a target for handles at some outputs, and the intervals that it asks for.
@@ -90,7 +87,7 @@ export function toText(mode, values, { text, output }) {
   const difference = value - output;
   const amount = isPercent && output ? (difference / Math.abs(output)) * 100 : difference;
   const shown = changeText(Number(amount.toPrecision(4)), isPercent);
-  return { text: shown, wanted: [[value, value]] };
+  return { text: shown, wanted: [amount < 0 ? [null, value] : [value, null]] };
 }
 
 /**
@@ -104,10 +101,8 @@ export function handleValues(text, wanted) {
   const [low, high] = wanted[0];
   const mode = modeOf(text);
   if (mode === "typed") return [];
-  if (mode === "exact" || mode === "change") {
-    return low === null || high === null ? [] : [(low + high) / 2];
-  }
-  const ends = { least: [low ?? wanted[wanted.length - 1][0]], most: [high], between: [low, high] };
+  if (mode === "exact") return low === null || high === null ? [] : [(low + high) / 2];
+  const ends = { least: [low], most: [high], between: [low, high], change: [low, high] };
   return ends[mode].filter((end) => end !== null);
 }
 

@@ -35,6 +35,7 @@ export interface Settings {
   timeout: number;
   seed: number;
   n: number;
+  diverse: boolean;
   tolerance: number;
   method: string;
 }
@@ -67,6 +68,8 @@ export interface Site {
   methods: string[];
   predictions: Histogram;
   rules: string[];
+  /** The price of a changed feature, unless the visitor sets another. */
+  per_change: number;
   verbs: Verb[];
   features: Feature[];
 }
@@ -89,6 +92,9 @@ export interface Prediction {
   broken: string[];
   miss: number | null;
   reached: boolean | null;
+  cost: number | null;
+  distance: number | null;
+  n_changes: number;
 }
 
 /** The meaning of a target's text, from `/api/target`. */
@@ -141,6 +147,7 @@ export interface Counterfactual {
   plausibility: number | null;
   n_changes: number;
   cost: number;
+  distance: number;
   proof: string | null;
   sentence: string;
   changes: Change[];
@@ -243,6 +250,8 @@ export interface Limits {
   together: string[][];
   maxChanges: number | null;
   nearData: boolean;
+  /** The cost, but for the factors of features, which the cards have. */
+  cost: Space;
   other: Space; // values of verbs without a control of their own
 }
 

@@ -2,7 +2,7 @@
 // The screen of a target out of reach: the nearest output, the binding constraints, and buttons that relax them.
 import { badge, proofBadge } from "./badge.js";
 import { h, icon, s } from "./dom.js";
-import { clip, num, number } from "./format.js";
+import { clip, num, numberApart } from "./format.js";
 import { menuFold } from "./menu.js";
 import { cards, facts, notes, searchFold, tools } from "./parts.js";
 import { ask } from "./run.js";
@@ -108,7 +108,8 @@ function shortfallPicture({ output, reachable }, nearest, wanted, ends) {
     const at = Math.min(Math.max(x(y), 30), 328);
     return s("text", { class: "tick", x: at, y: 41, "text-anchor": "middle" }, text);
   };
-  const description = `From ${number(output)} now to ${number(nearest)}; target ${number(wanted)}`;
+  const [now, then, goal] = [output, nearest, wanted].map((y) => numberApart(y, all));
+  const description = `From ${now} now to ${then}; target ${goal}`;
   return s(
     "svg",
     { class: "shortfall", viewBox: "0 0 360 46", role: "img", "aria-label": description },

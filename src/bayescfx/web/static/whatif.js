@@ -278,11 +278,13 @@ function predictionNodes(found, error) {
   const { unit, name: title } = state.site.output;
   const before = state.row.output;
   const difference = before === null ? null : num(found.output - before, { signs: true });
+  const others = found.reached === false ? state.target.wanted?.flat() : [];
   return [
     h("p", { class: "soft" }, title),
-    h("p", { class: "huge" }, num(found.output, { unit, test: "whatif-value" })),
+    h("p", { class: "huge" }, num(found.output, { unit, test: "whatif-value", others })),
     difference ? h("p", { class: "soft" }, difference, " compared with the row") : null,
     targetNode(found),
+    costNode(found),
     error ? errorNode(error) : null,
     found.broken.length ? brokenNode(found.broken) : null,
   ];
@@ -295,6 +297,20 @@ function targetNode({ reached, miss }) {
   if (miss === null) return null;
   const distance = h("strong", { "data-test": "whatif-miss" }, num(miss));
   return h("p", null, icon("near"), distance, ` from the target (${meaning})`);
+}
+
+/** @param {Prediction} found */
+function costNode({ cost, distance, n_changes: nChanges }) {
+  if (cost === null || !nChanges) return null;
+  return h(
+    "p",
+    { class: "soft", "data-test": "whatif-cost" },
+    "cost ",
+    num(cost, { digits: 3 }),
+    " (distance ",
+    num(distance, { digits: 3 }),
+    `, ${count(nChanges, "change")})`,
+  );
 }
 
 /** @param {string[]} broken */
