@@ -182,8 +182,10 @@ def rewrite(names: Sequence[str]) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 printed = run(page, Path(folder))
                 for name, place in pictures(page).items():
-                    place.parent.mkdir(exist_ok=True)
-                    shutil.copy(Path(folder) / name, place)
+                    made = Path(folder) / name
+                    if made.exists():  # else a benchmark drew it
+                        place.parent.mkdir(exist_ok=True)
+                        shutil.copy(made, place)
             text = page.read_text(encoding="utf-8")
             page.write_text(refreshed(text, printed), encoding="utf-8")
             sys.stderr.write(f"{name_of(page)}\n")

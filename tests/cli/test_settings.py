@@ -149,7 +149,7 @@ def test_diverse_answers_from_a_file_and_the_command_line(shell: Shell) -> None:
     (shell.folder / "d.toml").write_text(
         SETTINGS.split("[features]")[0] + "n = 2\ndiverse = true\n"
     )
-    words = ("--query", "3", "--target", ">= +5%", "--budget", "400", "--json", "--quiet")
+    words = ("--query", "3", "--target", "+5%", "--budget", "400", "--json", "--quiet")
     typed = shell("explain", "--settings", "s.toml", *words, "--diverse")
     in_file = shell("explain", "--settings", "d.toml", *words)
     assert typed.content["counterfactuals"] == in_file.content["counterfactuals"]

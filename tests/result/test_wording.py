@@ -112,7 +112,7 @@ def test_a_cost_never_looks_like_its_bound() -> None:
     answer = plain_answer(proof="within 1 %", bound=2.6001)
     answer = replace(answer, counterfactuals=(replace(answer.best, cost=2.602),))
     assert "no allowed change costs less than 2.6." in answer.verdict
-    assert "Cost 2.602." in answer_text.facts(answer)
+    assert "Cost 2.602 (" in answer_text.facts(answer)
 
 
 def test_a_best_guess_has_its_distance_from_the_target() -> None:

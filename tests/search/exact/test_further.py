@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
 from bayescfx.potentials import contains
 from bayescfx.search.finish import different
 from tests.search.exact.certificate_problems import fit_model, small_data, small_space
+from tests.search.exact.linear_problems import fit_linear
 
 N_ANSWERS = 4
 
@@ -35,17 +40,12 @@ def best_by_brute_force(region: Any, rows: Array, costs: Array) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_each_answer_is_the_cheapest_of_its_features_by_brute_force(seed: int) -> None:
+def check_by_brute_force(model: Any, data: pd.DataFrame, space: cfx.Space, seed: int) -> None:
+    """Compare several proven answers with all rows of a small space."""
     rng = np.random.default_rng(seed)
-    data, y = small_data(seed)
-    kind = seed % 3
-    if kind == 2:
-        data["g"] = data.g.astype("category")
-    model = fit_model(kind, data, y)
-    space = small_space(data, rng).max_changes(4)
+    outputs = np.asarray(model.predict(data))
     query = data.iloc[[int(rng.integers(len(data)))]]
-    change = float(np.std(y)) * rng.choice([0.25, 0.5]) * rng.choice([-1, 1])
+    change = float(np.std(outputs)) * rng.choice([0.25, 0.5]) * rng.choice([-1, 1])
     goal = float(model.predict(query)[0]) + change
     target = cfx.at_least(goal) if change > 0 else cfx.at_most(goal)
     with warnings.catch_warnings():
@@ -83,6 +83,40 @@ def test_each_answer_is_the_cheapest_of_its_features_by_brute_force(seed: int) -
         assert different(region, codes[[k]], codes[:k]).all()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_each_answer_is_the_cheapest_of_its_features_by_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    data, y = small_data(seed)
+    kind = seed % 3
+    if kind == 2:
+        data["g"] = data.g.astype("category")
+    model = fit_model(kind, data, y)
+    check_by_brute_force(model, data, small_space(data, rng).max_changes(4), seed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_so_is_each_answer_of_a_linear_model(seed: int) -> None:
+    data, y = small_data(seed)
+    model = fit_linear(2 * (seed % 2), data, y)
+    space = small_space(data, np.random.default_rng(seed))
+    check_by_brute_force(model, data, space if seed % 4 else space.max_changes(3), seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_so_is_each_answer_of_a_network(seed: int) -> None:
+    data, y = small_data(seed)
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["g", "h"]),
+        (StandardScaler(), ["a", "c"]),
+        remainder="passthrough",
+    )
+    network = MLPRegressor(hidden_layer_sizes=(5,), max_iter=300, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make_pipeline(encode, network).fit(data, y)
+    check_by_brute_force(model, data, small_space(data, np.random.default_rng(seed)), seed)
+
+
 def diabetes() -> tuple[pd.DataFrame, Any]:
     from sklearn.datasets import load_diabetes
 
@@ -108,15 +142,15 @@ def test_the_sweep_is_never_cheaper_than_the_proven_answer_of_the_same_features(
     assert ["proven", "optimal", "optimal", "optimal"] in words
 
 
-def test_only_the_first_answer_of_a_linear_model_is_proven() -> None:
+def test_all_answers_of_a_linear_model_are_proven() -> None:
     X, y = diabetes()
-    model = RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0).fit(X, y)
-    space = cfx.Space.from_data(X)
-    alone = cfx.explain(model, X.iloc[114], space, "-20%", n=1, rng=0)
-    assert [each.proof for each in alone.counterfactuals] == ["optimal"]
     linear = LinearRegression().fit(X, y)
-    several = cfx.explain(linear, X.iloc[114], space, "-20%", n=3, rng=0)
+    several = cfx.explain(linear, X.iloc[114], cfx.Space.from_data(X), "-20%", n=3, rng=0)
     assert several.proof == "optimal"
-    assert [each.proof for each in several.counterfactuals][1:] == [None] * (
-        len(several.counterfactuals) - 1
-    )
+    assert [each.proof for each in several.counterfactuals] == ["optimal"] * 3
+    sets = [frozenset(each.changes) for each in several.counterfactuals]
+    assert len(set(sets)) == 3
+    for each in several.counterfactuals[1:]:
+        others = [name for name in X.columns if name not in each.changes]
+        alone = cfx.explain(linear, X.iloc[114], cfx.Space.from_data(X).fix(*others), "-20%", rng=0)
+        assert alone.best.cost == pytest.approx(each.cost, rel=1e-5)

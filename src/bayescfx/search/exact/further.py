@@ -13,19 +13,26 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+from typing import Self
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.models.readers import TreeEnsemble
+from bayescfx.models.readers import LinearModel, ReluNetwork, TreeEnsemble
+from bayescfx.models.readers.forms import Form
+from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import TUNING as BRANCHING
-from bayescfx.search.exact.branching import Branching, Work, find_nearest
+from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
 from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.gain_columns import changes_all_of
+from bayescfx.search.exact.linear_form import find_nearest_linear
+from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.pool import Boxes
 from bayescfx.search.exact.problem import BoxProblem
-from bayescfx.search.exact.prover import Prover, ScoredCodes, raw_intervals
+from bayescfx.search.exact.prover import Prover, ScoredCodes, linear_work, raw_intervals
 from bayescfx.search.finish import different
 from bayescfx.search.question import Question
+from bayescfx.space.region import Region
 
 #: Sets of features that are searched for each answer that is wanted; set by judgement, 2026-11-18.
 SETS_PER_ANSWER = 4
@@ -73,8 +80,8 @@ def find_further(question: Question, prover: Prover, work: Work) -> Generator[Ar
     if question.n == 1:
         return
     try:
-        problem = _whole_problem(question, prover)
-    except NoProof:  # a linear model
+        others = _OtherSearches.of(question, prover, work)
+    except NoProof:  # the boxes of all costs are too many
         return
     sets = question.region.changes(answers[0].row[None])  # (m, d), of the features of candidates
     is_apart = question.diverse
@@ -82,7 +89,7 @@ def find_further(question: Question, prover: Prover, work: Work) -> Generator[Ar
         if len(answers) == question.n:
             break
         avoided = _single_features(sets) if is_apart else sets
-        found = yield from _next_best(question, problem, avoided, work)
+        found = yield from _next_best(question, others, avoided)
         if found is None and is_apart:  # from now on, features may come again
             is_apart = False
             continue
@@ -105,28 +112,73 @@ def _scored(question: Question, row: Array, output: float) -> ScoredCodes:
     return ScoredCodes(row, float(output), float(question.region.cost(row[None])[0]))
 
 
-def _whole_problem(question: Question, prover: Prover) -> BoxProblem:
-    """Return the boxes of a question, whatever they cost."""
-    region = question.region
-    reading = prover.reading(region)
-    form = reading.form
-    if not isinstance(form, TreeEnsemble):
-        raise NoProof("the model is linear")
-    accepted = raw_intervals(form, question.acceptance, reading.rounding)
-    return BoxProblem(prover.table(region, form), region, accepted)
+@dataclass(frozen=True, eq=False)
+class _OtherSearches:
+    """Searches for the cheapest row that does not change all features of given sets.
+
+    Parameters
+    ----------
+    form : Form
+        The model.
+    region : Region
+        The rows that are allowed.
+    accepted : Intervals
+        Sums that reach the target.
+    work : Work
+        What limits all searches together.
+    problem : BoxProblem or None
+        The boxes of a tree ensemble, whatever they cost.
+    """
+
+    form: Form
+    region: Region
+    accepted: Intervals
+    work: Work
+    problem: BoxProblem | None
+
+    @classmethod
+    def of(cls, question: Question, prover: Prover, work: Work) -> Self:
+        """Return the searches of a question."""
+        region = question.region
+        reading = prover.reading(region)
+        form = reading.form
+        assert form is not None  # else nothing would be proven
+        accepted = raw_intervals(form, question.acceptance, reading.rounding)
+        problem = None
+        if isinstance(form, TreeEnsemble):
+            problem = BoxProblem(prover.table(region, form), region, accepted)
+        elif isinstance(form, LinearModel):
+            work = linear_work(work)
+        return cls(form, region, accepted, work, problem)
+
+    def search(self, sets: Mask, limit: float) -> Generator[Array, Mask, Bound]:
+        """Return the search, for sets ``(m, d)`` and rows that cost less than a limit."""
+        work = self.work
+        if self.problem is not None:
+            places = [np.flatnonzero(each[self.problem.features]) for each in sets]
+            return find_nearest(
+                OtherBranching(self.problem, limit, work, starts_near=False, avoided=places)
+            )
+        if isinstance(self.form, ReluNetwork):
+            return find_nearest_network(
+                self.form, self.region, self.accepted, limit, work, avoided=sets
+            )
+        assert isinstance(self.form, LinearModel)
+        return find_nearest_linear(
+            self.form, self.region, self.accepted, limit=limit, work=work, avoided=sets
+        )
 
 
 def _next_best(
-    question: Question, problem: BoxProblem, changed: Mask, work: Work
+    question: Question, others: _OtherSearches, sets: Mask
 ) -> Generator[Array, Array, ScoredCodes | None]:
     """Return the cheapest row that does not change all features of a set ``(m, d)``.
 
     None if there is no such row, or if the search was cut short.
     """
-    found = _known_best(question, changed)
+    found = _known_best(question, sets)
     limit = min((each.cost for each in found), default=np.inf) * (1.0 - BRANCHING.same_cost)
-    places = [np.flatnonzero(each[problem.features]) for each in changed]
-    search = find_nearest(OtherBranching(problem, limit, work, starts_near=False, avoided=places))
+    search = others.search(sets, limit)
     try:
         rows = next(search)
         while True:
@@ -139,12 +191,11 @@ def _next_best(
         return best if end.value.is_complete else None
 
 
-def _known_best(question: Question, changed: Mask) -> list[ScoredCodes]:
+def _known_best(question: Question, sets: Mask) -> list[ScoredCodes]:
     """Return the cheapest known answer, if any, that changes no set ``(m, d)`` wholly."""
     hits = np.flatnonzero(question.accepted(question.y))
-    own = question.region.changes(question.X[hits])
-    is_left = np.asarray(changed[None] & ~own[:, None])  # (n, m, d): features left unchanged
-    is_other = np.asarray(is_left.any(axis=2)).all(axis=1)
-    hits = hits[is_other & own.any(axis=1)]
+    rows = question.X[hits]
+    is_other = ~changes_all_of(question.region, rows, sets)
+    hits = hits[is_other & question.region.changes(rows).any(axis=1)]
     order = np.argsort(question.region.cost(question.X[hits]), kind="stable")
     return [_scored(question, question.X[i], question.y[i]) for i in hits[order[:1]]]

@@ -55,6 +55,8 @@ class GainColumns:
         Whether columns are needed that give changes their price.
     useful : {-1, 0, 1}
         The sign of gains that are of use; 0 if all are.
+    avoided : mask of shape (m, d), optional
+        Sets of features. Rows are wanted that change not all features of any of them.
 
     Attributes
     ----------
@@ -88,6 +90,7 @@ class GainColumns:
         *,
         has_price: bool = False,
         useful: int = 0,
+        avoided: Mask | None = None,
     ) -> None:
         self.parts = parts
         self.region = region
@@ -98,6 +101,8 @@ class GainColumns:
         self._useful = useful
         self._norm = region.price.norm
         self._blocked = {j for block in region.blocks for j in block}
+        self._avoided = np.zeros((0, len(region.query)), bool) if avoided is None else avoided
+        self._is_avoided: Mask = np.asarray(self._avoided.any(axis=0))
         self._columns: list[_Column] = []
         self._ties: list[tuple[dict[int, float], float, float]] = []
         self._changed: dict[tuple[int, int], dict[int, float]] = {}  # by feature and side
@@ -107,6 +112,7 @@ class GainColumns:
             else:
                 self._add_straight(each)
         self._tie_blocks()
+        self._tie_avoided()
         self._join_columns()
 
     # ── columns ──
@@ -194,7 +200,8 @@ class GainColumns:
             at = self._add_column(j, *args, high=high, is_whole=side.step > 0.0)
             length[at] = stride
         price = self._per_change
-        if region.max_changes is not None or self._norm == 0 or is_blocked or first > 0.0:
+        is_counted = region.max_changes is not None or self._norm == 0 or self._is_avoided[j]
+        if is_counted or is_blocked or first > 0.0:
             changed = self._add_changed(each, side.sign, first, unit, price)
             price = 0.0
             for at in length:
@@ -230,6 +237,18 @@ class GainColumns:
                         row[at] = row.get(at, 0.0) - share
                     if row:
                         self._ties.append((row, 0.0, 0.0))
+
+    def _tie_avoided(self) -> None:
+        """Let at least one feature of each avoided set keep its value."""
+        for features in self._avoided:
+            changed = [self._changes_of(j) for j in np.flatnonzero(features).tolist()]
+            if all(changed):  # a feature without columns keeps its value
+                places = {at: 1.0 for each in changed for at in each}
+                self._ties.append((places, -np.inf, len(changed) - 1.0))
+
+    def _changes_of(self, j: int) -> dict[int, float]:
+        """Return the columns that say whether a feature has changed."""
+        return self._changed.get((j, -1), {}) | self._changed.get((j, 1), {})
 
     def _join_columns(self) -> None:
         """Make arrays of all columns, and of the rows that every solution keeps."""
@@ -271,3 +290,9 @@ class GainColumns:
         values = np.where(np.abs(values) < NOTHING * self.high, 0.0, values)
         X = self.region.query + self.delta @ values
         return np.asarray(self.region.snap(X[None])[0])
+
+
+def changes_all_of(region: Region, X: Array, sets: Mask) -> Mask:
+    """Return which codes ``(n, d)`` change all features of any of the sets ``(m, d)``."""
+    is_left = np.asarray(~region.changes(X)[:, None] & sets)  # (n, m, d)
+    return np.asarray(~np.asarray(is_left.any(axis=2)).all(axis=1))

@@ -25,7 +25,7 @@ from bayescfx.search.exact.contributions import (
     ruled_rows,
     take_apart,
 )
-from bayescfx.search.exact.gain_columns import NOTHING, GainColumns
+from bayescfx.search.exact.gain_columns import NOTHING, GainColumns, changes_all_of
 from bayescfx.search.exact.mixed_integer import BOUND_TOLERANCE, Piece, Program, Solution
 from bayescfx.search.exact.tangents import gradient, nearest_point, new_gradient
 from bayescfx.space.region import Region
@@ -61,6 +61,7 @@ class _Search:
     slack: float
     limit: float
     work: Work
+    avoided: Mask
     is_reversed: bool = False
     cuts: list[Array] = field(default_factory=list)
     closed: float = np.inf
@@ -153,11 +154,14 @@ class _Search:
             self.limit * TUNING.margin,
             has_price=piece.has_price,
             useful=_useful_gains(self.region, piece.target),
+            avoided=self.avoided,
         )
 
     def _has_solution(self, piece: Piece, columns: GainColumns) -> bool:
         """Return whether the row with the largest gains is known to solve a piece."""
-        return not np.isfinite(columns.limit) and _useful_gains(self.region, piece.target) != 0
+        if len(self.avoided) or np.isfinite(columns.limit):
+            return False
+        return _useful_gains(self.region, piece.target) != 0
 
     def _is_beyond(self, target: tuple[float, float]) -> bool:
         """Return whether a target is out of reach even without rules over several features."""
@@ -224,6 +228,8 @@ class _Search:
         cost = float(self.region.cost(row[None])[0])
         if not is_wanted or not cost < self.limit:
             return None
+        if changes_all_of(self.region, row[None], self.avoided)[0]:
+            return None
         is_hit = yield row[None]
         if is_hit[0]:
             self.limit = cost
@@ -284,6 +290,7 @@ def find_nearest_linear(
     limit: float = np.inf,
     work: Work | None = None,
     parts: Contributions | None = None,
+    avoided: Mask | None = None,
 ) -> Generator[Array, Mask, Bound]:
     """Search for the nearest row; yield codes ``(n, d)``, receive which reach the target.
 
@@ -306,6 +313,8 @@ def find_nearest_linear(
         What limits the work.
     parts : Contributions, optional
         The gains of the features that may move; by default those of all.
+    avoided : mask of shape (m, d), optional
+        Sets of features. Rows are wanted that change not all features of any of them.
 
     Returns
     -------
@@ -320,11 +329,12 @@ def find_nearest_linear(
     """
     parts = take_apart(form, region) if parts is None else parts
     work = Work() if work is None else work
-    first = _Search(form, region, parts, slack, limit, work)
+    avoided = np.zeros((0, len(region.query)), dtype=np.bool_) if avoided is None else avoided
+    first = _Search(form, region, parts, slack, limit, work, avoided)
     bound = yield from first.run(accepted)
     if not bound.is_complete or bound.cost == 0.0:
         return bound
-    second = _Search(form, region, parts, slack, first.limit, work, is_reversed=True)
+    second = _Search(form, region, parts, slack, first.limit, work, avoided, is_reversed=True)
     again = yield from second.run(accepted)
     if second.limit < first.limit:
         return Bound(again.cost, False, False, "two runs of the solver disagree")

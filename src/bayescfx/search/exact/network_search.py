@@ -19,7 +19,7 @@ from bayescfx.potentials import Intervals
 from bayescfx.search.exact.branching import Bound, Extreme, Work
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.contributions import breaks_other_rules_only
-from bayescfx.search.exact.gain_columns import GainColumns
+from bayescfx.search.exact.gain_columns import GainColumns, changes_all_of
 from bayescfx.search.exact.network_columns import NetworkParts, take_network_apart
 from bayescfx.search.exact.network_program import NetworkProgram, NetworkSolution, agreed
 from bayescfx.search.exact.problem import ROUNDING
@@ -103,6 +103,7 @@ class _NetworkSearch:
     margin: float
     limit: float
     work: Work
+    avoided: Mask
     cuts: list[Array] = field(default_factory=list)
     is_stuck: bool = False
     is_inexact: bool = False
@@ -233,7 +234,9 @@ class _NetworkSearch:
 
     def _make_program(self, most: float) -> NetworkProgram:
         """Return the program for rows that cost at most as much."""
-        columns = GainColumns(self.parts.gains, self.region, most, has_price=True)
+        columns = GainColumns(
+            self.parts.gains, self.region, most, has_price=True, avoided=self.avoided
+        )
         return NetworkProgram(self.form, self.parts, columns, most, tightens=False)
 
     def _bound_at_once(self, program: NetworkProgram, stage: _Stage) -> float:
@@ -303,6 +306,8 @@ class _NetworkSearch:
         is_nearer = miss <= 0.0 and cost < self.limit
         if not is_nearer or not self.region.contains(row[None])[0]:
             return False
+        if changes_all_of(self.region, row[None], self.avoided)[0]:
+            return False
         is_hit = yield row[None]
         if is_hit[0]:
             self.limit = cost
@@ -371,6 +376,7 @@ def find_nearest_network(
     accepted: Intervals,
     limit: float = np.inf,
     work: Work | None = None,
+    avoided: Mask | None = None,
 ) -> Generator[Array, Mask, Bound]:
     """Search for the nearest row; yield codes ``(n, d)``, receive which reach the target.
 
@@ -386,6 +392,8 @@ def find_nearest_network(
         Rows are wanted that cost less.
     work : Work
         What limits the search.
+    avoided : mask of shape (m, d), optional
+        Sets of features. Rows are wanted that change not all features of any of them.
 
     Returns
     -------
@@ -400,7 +408,8 @@ def find_nearest_network(
     """
     parts = take_network_apart(form, region)
     margin = _rounding_of(form, parts)
-    search = _NetworkSearch(form, region, parts, margin, limit, work or Work())
+    avoided = np.zeros((0, len(region.query)), dtype=np.bool_) if avoided is None else avoided
+    search = _NetworkSearch(form, region, parts, margin, limit, work or Work(), avoided)
     return (yield from search.run(accepted))
 
 

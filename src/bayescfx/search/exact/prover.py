@@ -257,8 +257,12 @@ def _start_search(
         return find_nearest(Branching(problem, limit, work))
     if isinstance(form, ReluNetwork):
         return find_nearest_network(form, region, accepted, limit, work)
-    work = replace(work, most=max(work.most, _LINEAR_WORK))
-    return find_nearest_linear(form, region, accepted, limit=limit, work=work)
+    return find_nearest_linear(form, region, accepted, limit=limit, work=linear_work(work))
+
+
+def linear_work(work: Work) -> Work:
+    """Return what limits the proof of a linear model, which takes a few programs at least."""
+    return replace(work, most=max(work.most, _LINEAR_WORK))
 
 
 def _check_table(table: LeafTable, region: Region, X: Array) -> None:

@@ -302,9 +302,7 @@ function toLimits(site, space) {
  */
 function toCost(given) {
   const entries = [...asTable(given)];
-  return Object.fromEntries(
-    entries.filter(([, value]) => typeof value === "number" && value >= 0),
-  );
+  return Object.fromEntries(entries.filter(([, value]) => typeof value === "number" && value >= 0));
 }
 
 /**
