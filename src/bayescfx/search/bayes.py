@@ -102,8 +102,9 @@ class BayesTuning:
     #: Features in which a row may differ from the best one.
     n_few: int = 3
     #: Rows of other questions of the same call that the surrogate learns from, as a share of the
-    #: budget (`shared_cost`, 2026-11-19, diabetes, budgets 20 to 100: with all, answers cost 0.98
-    #: times as much at 1.05 to 1.4 times the CPU, but single ones up to 19 times as much).
+    #: budget. `python -m benchmarks efficiency --part shared-cost` (2026-11-19): with 0.5 a shared
+    #: run costs 0.94 of separate ones at 1.1 times the CPU; with all rows, 16 queries with a narrow
+    #: target cost 1.8 times as much, with 0.25 1.3 times, with 0.5 1.2 times.
     borrowed_share: float = 0.5
     #: Scored rows, nearest to the target, among which terraces are sought (`overhead`,
     #: 2026-11-18).

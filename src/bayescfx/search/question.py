@@ -390,11 +390,12 @@ class Question(Account):
         own = self.alike.own
         borrowed = np.flatnonzero(self.alike.borrowed)
         if most_borrowed is not None and len(borrowed) > most_borrowed:
-            is_dropped = self.alike.borrowed
-            is_dropped[borrowed[self._relevant(X[borrowed], y[borrowed], most_borrowed, near=most_borrowed)]] = False
-            X = X[~is_dropped]
-            y = y[~is_dropped]
-            own = own[~is_dropped]
+            nearest = self._relevant(X[borrowed], y[borrowed], most_borrowed, near=most_borrowed)
+            is_kept = ~self.alike.borrowed
+            is_kept[borrowed[nearest]] = True
+            X = X[is_kept]
+            y = y[is_kept]
+            own = own[is_kept]
         if most is None or len(X) <= most:
             return X, y
         if everywhere:
