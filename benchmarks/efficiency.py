@@ -22,6 +22,7 @@ from benchmarks.parts import (
     overhead,
     potential,
     repeatable,
+    shared_cost,
     sharing,
     thirty,
 )
@@ -34,6 +35,7 @@ PARTS: dict[str, ModuleType] = {
     "thirty": thirty,
     "overhead": overhead,
     "sharing": sharing,
+    "shared-cost": shared_cost,
     "repeatable": repeatable,
     "cheap": cheap,
     "many": many,

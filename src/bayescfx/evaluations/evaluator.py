@@ -332,6 +332,8 @@ class Account:
     ----------
     query_number : int
         The number of its query in the evaluator.
+    n_known_before : int
+        The number of rows in ``evaluator.known`` when the question was made.
     spent : int
         Rows sent to the model so far.
     paid : list of int
@@ -348,6 +350,7 @@ class Account:
         self.budget = budget
         self.query_number = len(evaluator.queries)
         evaluator.queries.append(region.own)
+        self.n_known_before = len(evaluator.known)
         self.spent = 0
         self.paid: list[int] = []
         self.asked: list[Indices] = []

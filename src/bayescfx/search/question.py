@@ -102,6 +102,11 @@ class Nearby:
         """Which of the positions are those of rows that this question requested."""
         return np.isin(self._places, np.concatenate([self._places[:0], *self.account.asked]))
 
+    @property
+    def borrowed(self) -> Mask:
+        """Which of the positions are those of rows scored for other questions of the same call."""
+        return (self._places >= self.account.n_known_before) & ~self.own
+
     def _add_requested(self, counts: Callable[[Array], Mask]) -> None:
         """Add requested rows that were scored before."""
         asked = self.account.asked
@@ -322,6 +327,12 @@ class Question(Account):
         return self.known.take(self.inside.places(self.region.contains, self._best))[1]
 
     @property
+    def borrowed(self) -> Mask:
+        """Which rows of `X` were scored for other questions of the same call."""
+        self.inside.places(self.region.contains, self._best)
+        return self.inside.borrowed
+
+    @property
     def reached(self) -> bool:
         """Whether any row of `X` reaches the target."""
         return bool(self.accepted(self.y).any())
@@ -356,22 +367,40 @@ class Question(Account):
 
     def _relevant(self, X: Array, y: Array, most: int, near: int | None = None) -> Indices:
         """Return which rows ``(n, d)`` tell most of the model where answers may be."""
-        best = best_first(self, self.X, self.y)[: TUNING.n_centres]
+        places = np.arange(len(self.y))
+        if self.region.price.weight > 0.0:  # where other questions' rows hit may be far away
+            places = places[~self.borrowed]
+        best = places[best_first(self, self.X[places], self.y[places])[: TUNING.n_centres]]
         return relevant(self.region, X, most, self.X[best], near)
 
-    def lessons(self, most: int | None = None, *, everywhere: bool = False) -> tuple[Array, Array]:
+    def lessons(
+        self,
+        most: int | None = None,
+        most_borrowed: int | None = None,
+        *,
+        everywhere: bool = False,
+    ) -> tuple[Array, Array]:
         """Return codes and outputs that a surrogate learns from, at most so many, own ones first.
 
         What a search forgot, it would try again. Where answers may be, or `everywhere`. Other
-        questions' rows too, unless other cells are missing: a gap tells nothing.
+        questions' rows too, unless other cells are missing: a gap tells nothing. `most_borrowed`
+        limits the rows scored for other questions of the same call.
         """
         X, y = self.known.take(self.alike.places(self.region.same_missing, self._relevant))
+        own = self.alike.own
+        borrowed = np.flatnonzero(self.alike.borrowed)
+        if most_borrowed is not None and len(borrowed) > most_borrowed:
+            nearest = self._relevant(X[borrowed], y[borrowed], most_borrowed, near=most_borrowed)
+            is_kept = ~self.alike.borrowed
+            is_kept[borrowed[nearest]] = True
+            X = X[is_kept]
+            y = y[is_kept]
+            own = own[is_kept]
         if most is None or len(X) <= most:
             return X, y
         if everywhere:
             chosen = self._relevant(X, y, most)
             return X[chosen], y[chosen]
-        own = self.alike.own
         mine, others = np.flatnonzero(own), np.flatnonzero(~own)
         room = max(most // 2, most - len(others))
         mine = mine[self._relevant(X[mine], y[mine], room, near=room)]
