@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayescfx as cfx
@@ -68,3 +69,26 @@ def test_a_users_own_potential_has_only_its_target_after_json() -> None:
     assert info.accepted == answer.accepted
     plots.potential(again)
     plots.convergence(again)
+
+
+def test_a_one_sided_target_is_reached_at_its_bound() -> None:
+    X = pd.DataFrame({"a": np.linspace(0, 100, 101), "b": np.sin(np.arange(101))})
+
+    class Steps:
+        def rounds(self, question: Any) -> Any:
+            for share in (0.98, 0.985, 0.99, 1.0, 1.01):
+                row = question.region.query.copy()
+                row[0] += 20 * share
+                yield row[None]
+            return "exhausted"
+
+    many = cfx.explain_many(
+        lambda rows: rows["a"].to_numpy(),
+        X.iloc[[3, 10]],
+        cfx.Space.from_data(X),
+        cfx.increase(by=20.0),
+        budget=60,
+        method=Steps(),
+        rng=0,
+    )
+    assert [convergence_info(answer).reached_at for answer in many] == [5, 5]

@@ -110,7 +110,7 @@ def test_the_epsilon_of_a_tolerance_stays_within_accepted_outputs(
 ) -> None:
     output = 37.0
     accepted = target.acceptance(output, tolerance)
-    epsilon = 0.0 if target.exact else tolerance_epsilon(tolerance)
+    epsilon = tolerance_epsilon(tolerance) if target.has_tolerance else 0.0
     inner = target.potential(output).target_set(epsilon)
     assert len(accepted) == len(inner)
     for (low, high), (a, b) in zip(accepted, inner, strict=True):

@@ -145,3 +145,29 @@ def test_diverse_must_be_true_or_false(sums: Any) -> None:
     X, f = sums
     with pytest.raises(cfx.SettingsError, match="diverse"):
         cfx.explain(f, X.iloc[0], cfx.Space.from_data(X), cfx.at_least(4.0), diverse="yes")  # type: ignore[arg-type]
+
+
+def test_a_small_budget_is_spent_while_answers_are_missing() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "a": rng.normal(size=300),
+            "b": rng.integers(0, 50, 300),
+            "h": rng.integers(0, 24, 300),
+        }
+    )
+
+    def model(rows: pd.DataFrame) -> Any:
+        return rows["a"] + 0.1 * rows["b"] + 2 * np.sin(rows["h"] / 24 * 6.28)
+
+    answer = cfx.explain(
+        model,
+        X.iloc[[3]],
+        cfx.Space.from_data(X),
+        cfx.increase(by=1.5),
+        method="sweep",
+        n=3,
+        budget=100,
+        rng=0,
+    )
+    assert len(answer.counterfactuals) == 3 or answer.n_evaluations > 90

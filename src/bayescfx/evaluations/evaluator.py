@@ -335,7 +335,7 @@ class Account:
     n_known_before : int
         The number of rows in ``evaluator.known`` when the question was made.
     spent : int
-        Rows sent to the model so far.
+        Rows that count against the budget so far: sent to the model, or replayed for this run.
     paid : list of int
         Places in ``evaluator.known`` of the rows that were scored for this question.
     asked : list of ndarray

@@ -107,7 +107,7 @@ def answer_block(
         unfinished = "fault"
         interrupt.end_after_fault()
         questions = _questions_after_fault(questions, fault)
-        attach(fault, evaluations=block.evaluations)
+        attach(fault, evaluations=evaluations)
     errors |= {q.position: q.error for q in questions if q.error is not None}
     return Batch(
         first=block.first,

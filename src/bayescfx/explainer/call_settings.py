@@ -62,8 +62,9 @@ class CallSettings:
     ----------
     method : str or Search, default "auto"
         ``"auto"``: a sweep without a surrogate where the budget affords 50 rows per feature that
-        may move or 2,000 in all, then a proof if the model can be read; else Bayes-CFX, which also
-        takes over when the sweep has not reached the target.
+        may move or 2,000 in all; else Bayes-CFX, which also takes over when the sweep has not
+        reached the target. If the model can be read, a short proof comes before the sweep, which
+        mostly finds the answer, and a longer one after it.
         By name: ``"bayes-cfx"``, ``"sweep"``, ``"exact"``, ``"bayes"``, ``"random"``,
         ``"lbfgsb"``, ``"gradient"``; or a configured one such as ``BayesCFX(batch=16)``.
     budget : int, optional
@@ -73,8 +74,8 @@ class CallSettings:
     n : int, default 1
         The number of different counterfactuals wanted for one query. Each changes something that
         no other changes; fewer are returned, with a note, if there are no more. If the best answer
-        of a tree ensemble is proven, so are the others, as far as the work allows: each is the
-        cheapest row that changes only its features.
+        is proven, so are the others, as far as the work allows: each is the cheapest row that
+        changes only its features.
     diverse : bool, default False
         Which answers are wanted, if several: the nearest with different sets of features, or with
         True the nearest and others that share as few features with it and each other as possible.
@@ -116,8 +117,8 @@ class CallSettings:
         that the same seed gives the same answer; a number is a limit in seconds.
     menu : bool, default False
         Whether answers list which single features and pairs can reach the target, for tree
-        ensembles whose answers are proven; see :func:`bayescfx.menu`. It takes a few times as long
-        as a proof. The rows that it scores do not count towards the budget.
+        ensembles and linear models whose answers are proven; see :func:`bayescfx.menu`. It takes
+        a few times as long as a proof. The rows that it scores do not count towards the budget.
 
     Attributes
     ----------

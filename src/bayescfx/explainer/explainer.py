@@ -62,8 +62,8 @@ Frames: TypeAlias = Iterable[pd.DataFrame | tuple[int, pd.DataFrame]]
 class Explainer:
     """Answer what would have to change in a query for the model to predict something else.
 
-    The explainer holds the model, the space, the evaluations and default settings. It identifies
-    the model once.
+    The explainer holds the model, the space, the evaluations and default settings. It reads the
+    model once.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def reachable(model: Any, query: object, space: Space) -> ReachableRange:
         highest=float(outputs[1]),
         lowest_row=low,
         highest_row=high,
-        bounds=(float(bounds[0]), float(bounds[1])),
+        bounds=(float(min(bounds[0], outputs[0])), float(max(bounds[1], outputs[1]))),
         is_exact=bool((np.abs(outputs - bounds) <= slack).all()),
     )
 
@@ -136,8 +136,13 @@ def _find_extremes(form: Form, region: Region, prover: Prover) -> tuple[Array, A
     if isinstance(form, LinearModel):
         low, high, _ = extreme_outputs(form, region)
         X = np.stack([low, high])
-        outputs = form.predict(region.rows(X))
-        return X, outputs, TUNING.same_cost * (1.0 + np.abs(outputs))
+        bounds = form.predict(region.rows(X))
+        query = region.complete(region.query[None])
+        is_allowed = region.contains(X)
+        if not is_allowed.all() and not region.contains(query)[0]:
+            raise NoProof("a rule that is not linear excludes the rows that were found")
+        X = np.where(is_allowed[:, None], X, query)
+        return X, bounds, TUNING.same_cost * (1.0 + np.abs(bounds))
     extremes = []
     for side in (-1, 1):
         if isinstance(form, ReluNetwork):

@@ -41,7 +41,7 @@ _ROWS_FOR_VERDICT_WITH_FEW_FEATURES = 3
 _ROWS_PER_FEATURE = 2
 
 #: Why there is no proof of an answer that another method, or a small budget, has led to.
-_NOT_TRIED = "only `auto` with a budget for a sweep, and `exact`, prove"
+_NOT_TRIED = "only `auto` with a budget for a sweep, and `exact`, prove models that can be read"
 #: Per cent of the bound above which a gap says nothing about an answer.
 _LARGEST_GAP = 100.0
 #: Why searches were cut short: there is no time for a verdict, and a later call may
@@ -281,7 +281,7 @@ def _menu(block: Block, question: Question) -> Menu | None:
     try:
         prover.form(region, region.query[None], np.array([question.output]))
         return find_menu(block.model, prover, region, question.acceptance, SIZE, work)
-    except NoProof:  # it can't be read, or is linear
+    except NoProof:  # it can't be read, or is a network
         return None
 
 

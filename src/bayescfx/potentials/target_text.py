@@ -67,7 +67,9 @@ def _advice(plain: str) -> str:
     match = _COMPARED_CHANGE.fullmatch(plain)
     if match is None:
         return ""
-    sign = match["sign"] or ("+" if match["least"] else "-")
+    sign = "+" if match["least"] else "-"
+    if match["sign"] not in ("", sign):  # at most 20% more is no change that can be asked for
+        return f" {match['side']!r} takes an output, not a change."
     way = {"+": "more", "-": "less"}[sign]
     return (
         f" {match['side']!r} takes an output, not a change: write '{sign}{match['amount']}' for at "

@@ -55,8 +55,8 @@ class Target(ABC):
     """A target of the output: a potential and a target set, once f(query) is known."""
 
     __slots__ = ()
-    exact: bool = False  # whether the wanted outputs are intervals, accepted without a tolerance
-    rounding: float = 0.0  # that the bound of such a target forgives, as a share
+    has_tolerance: bool = True  # whether the wanted change may be missed by a share of it
+    rounding: float = 0.0  # that the bound of a target without a tolerance forgives, as a share
 
     @abstractmethod
     def potential(self, output: float) -> LevelPotential:
@@ -77,7 +77,7 @@ class Target(ABC):
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the outputs that count as reached.
 
-        Those within `tolerance` of the wanted change or, for exact targets, the wanted ones.
+        Those within `tolerance` of the wanted change or, without a tolerance, the wanted ones.
         """
         share = checked_share(tolerance, "tolerance")
         output = checked_number("output", "target", output)
@@ -85,7 +85,7 @@ class Target(ABC):
         for low, high in self.wanted(output):
             bound = high if math.isinf(low) else low
             slack = share * abs(bound - output)
-            if self.exact:
+            if not self.has_tolerance:
                 slack = self.rounding * max(abs(bound), abs(output))
             accepted.append((low - slack, high + slack))
         return tuple(accepted)
@@ -137,7 +137,7 @@ class Range(Target):
 
     low: float
     high: float
-    exact = True
+    has_tolerance = False
 
     def __post_init__(self) -> None:
         if self.low > self.high:
@@ -197,8 +197,8 @@ class Shift(Target):
         object.__setattr__(self, name, amount)
 
     @property
-    def exact(self) -> bool:  # type: ignore[override]  # targets are frozen
-        return self.kind != "reach"
+    def has_tolerance(self) -> bool:  # type: ignore[override]  # targets are frozen
+        return self.kind == "reach"
 
     def potential(self, output: float) -> LevelPotential:
         """Return the AEP of an exact change, the plateau of one side, or the valley of either."""
@@ -268,8 +268,8 @@ class Shaped(Target):
     shape: Potential
 
     @property
-    def exact(self) -> bool:  # type: ignore[override]  # targets are frozen
-        return isinstance(self.shape, Plateau | Valley)
+    def has_tolerance(self) -> bool:  # type: ignore[override]  # targets are frozen
+        return not isinstance(self.shape, Plateau | Valley)
 
     def potential(self, output: float) -> LevelPotential:
         """Return the potential itself."""
@@ -293,7 +293,7 @@ class Shaped(Target):
         """Return the target set at the epsilon that the tolerance stands for."""
         potential = self.potential(output)
         epsilon = tolerance_epsilon(tolerance)
-        return potential.target_set(0.0 if self.exact else epsilon)
+        return potential.target_set(epsilon if self.has_tolerance else 0.0)
 
     def describe(self) -> str:
         return f"the potential {self.shape!r}"

@@ -207,7 +207,9 @@ def verdict(answer: Explanation) -> str:
     n_found = len(answer.counterfactuals)
     if n_found >= answer.n_wanted or answer.stopped == "already met":
         return ending
-    return f"{ending} Found {n_found} of {answer.n_wanted} answers; no other differs enough."
+    is_cut = answer.stopped in ("budget", "timeout", "interrupted", "fault")
+    reason = "no other was found" if is_cut else "no other differs enough"
+    return f"{ending} Found {n_found} of {answer.n_wanted} answers; {reason}."
 
 
 def _ending(answer: Explanation) -> str:
@@ -300,7 +302,7 @@ def _jump(answer: Explanation) -> list[str]:
     below, above = (number_apart(output, ends) for output in answer.jump)
     return [
         f"Nearest outputs on either side: {below} and {above}; the model may jump across the "
-        "target. Ask for at least or at most so much, or allow a larger tolerance."
+        "target. Ask for at least or at most so much, or for a wider range."
     ]
 
 

@@ -102,7 +102,7 @@ class TargetOutputs(NamedTuple):
             return None
         found = as_target(target, np.array([output]))
         accepted = found.acceptance(output, tolerance)
-        return cls(found.wanted(output), accepted, not found.exact)
+        return cls(found.wanted(output), accepted, found.has_tolerance)
 
     def miss(self, output: float) -> float:
         """Return the distance of an output from the target; rounding that is forgiven is none."""

@@ -23,8 +23,8 @@ class AutoTuning:
     large_budget: int = 2000  # the same from this budget on ...
     rows_if_large: int = 20  # ... with so many rows per feature
     bayes_calls: int = 100  # model calls of Bayes-CFX within the budget
-    rows_for_proof: int = 64  # kept for answers that the proof finds; mostly it needs less than 10
     calls_after_sweep: int = 16  # the same after a sweep that has not reached the target
+    rows_for_proof: int = 64  # kept for answers that the proof finds; mostly it needs less than 10
 
 
 TUNING = AutoTuning()

@@ -365,7 +365,7 @@ class ProjectedGradient:
                 yield visit
                 is_certified = visit.residual <= self.tolerance
                 if is_certified and question.accepted(np.array([visit.output]))[0]:
-                    if question.target.exact:
+                    if not question.target.has_tolerance:
                         _walk_back(slopes, visit)
                     return
 

@@ -201,6 +201,8 @@ class Question(Account):
         The most seconds of a proof.
     proof : Proof
         What is proven about the best answer.
+    is_proving : bool
+        Whether a proof runs, which may end without another row.
     on_bound : callable or None
         Receives the proven lower bound now and then while a proof runs.
     proven_rows : list of ScoredCodes
@@ -241,6 +243,7 @@ class Question(Account):
         self.proof_work = np.inf
         self.proof_seconds = np.inf
         self.proof = Proof(reason="`prove` is off")
+        self.is_proving = False
         self.proven_rows: list[ScoredCodes] = []
         self.on_bound: Callable[[float], object] | None = None
         self.known: Known = evaluator.known

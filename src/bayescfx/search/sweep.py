@@ -174,6 +174,9 @@ class Sweep:
         is_cut = state.is_cut
         if question.n > 1:
             is_cut |= yield from self._search_alternatives(question, reserve)
+            state = SweepState(question, self.values, self.batch, reserve)
+            if state.standing[0] < question.n:  # all rows that are left
+                yield from _sweep(state)
         return "budget" if is_cut else "nothing nearer expected"
 
     def _search_alternatives(
@@ -193,7 +196,7 @@ class Sweep:
                 is_cut |= state.is_cut
             return None if state.record is None else state.record.answers[0]
 
-        kept = question.n * TUNING.kept_per_answer
+        kept = min(question.n * TUNING.kept_per_answer, question.left // 2)
         yield from search_alternatives(question, question.left - reserve - kept, sweep)
         yield from finish(question, question.left - reserve, batch=self.batch)
         return is_cut
@@ -367,6 +370,8 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
     """Search around the query and the best rows while that helps, then finish the answers."""
     if state.spare > 0:
         yield from _search_around_query(state)
+        if state.is_satisfied:
+            return
         yield from _trim_wide_answers(state)
         yield from _search_sparsely(state)
     is_first = True
@@ -384,10 +389,11 @@ def _sweep(state: SweepState) -> Generator[Array, Array, None]:
         is_first = False
         if is_stuck and not state.is_better_than(before):
             break
-    if not state.is_satisfied:
-        if state.question.proof.conclusion is None:  # else a proof follows, which sees more
-            yield from _search_near_misses(state)
-        yield from try_single_values(state)
+    if state.is_satisfied:
+        return
+    if state.question.proof.conclusion is None:  # else another proof follows, which sees more
+        yield from _search_near_misses(state)
+    yield from try_single_values(state)
     yield from trim_answers(state, state.left)
     yield from _shorten_answers(state)
     yield from trim_answers(state, state.left)

@@ -207,7 +207,7 @@ def _advance(
     if scores.stopped:
         question.stopped = scores.stopped
         return None
-    if question.left <= 0:
+    if question.left <= 0 and not question.is_proving:
         question.stopped = "budget"
         return None
     try:

@@ -8,8 +8,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
+import bayescfx as cfx
 from bayescfx.arrays import Array
 from bayescfx.models.readers import TreeEnsemble
 from bayescfx.search.exact import acceleration, branching, steps
@@ -183,3 +186,12 @@ def test_a_proof_that_needs_too_much_memory_ends_with_its_bound(
     cut_short = [proof for proof in proofs if proof.conclusion == "bounded"]
     assert cut_short
     assert {proof.reason for proof in cut_short} == {"the proof needs more than 1 GB of memory"}
+
+
+def test_a_model_that_can_not_change_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceleration.LOADER, "find_steps", lambda problem: compiled)
+    data = pd.DataFrame({"a": np.arange(40), "b": np.arange(40) % 7})
+    model = DecisionTreeRegressor(max_depth=2, random_state=0).fit(data, data.a * 1.0)
+    space = cfx.Space.from_data(data).allow("b")
+    answer = cfx.explain(model, data.iloc[5], space, "+50%", method="exact", rng=0)
+    assert answer.status == "unreachable"

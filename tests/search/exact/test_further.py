@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
@@ -121,8 +122,6 @@ def test_so_is_each_answer_of_a_network(seed: int) -> None:
 
 
 def diabetes() -> tuple[pd.DataFrame, Any]:
-    from sklearn.datasets import load_diabetes
-
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     return X[["age", "bmi", "bp", "s5", "s6"]], y
 
@@ -157,3 +156,16 @@ def test_all_answers_of_a_linear_model_are_proven() -> None:
         others = [name for name in X.columns if name not in each.changes]
         alone = cfx.explain(linear, X.iloc[114], cfx.Space.from_data(X).fix(*others), "-20%", rng=0)
         assert alone.best.cost == pytest.approx(each.cost, rel=1e-5)
+
+
+def test_a_proof_ends_even_if_its_rows_spend_the_budget() -> None:
+    X, y = diabetes()
+    model = RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0).fit(X, y)
+    space = cfx.Space.from_data(X)
+    free = cfx.explain(model, X.iloc[0], space, "+20%", method="exact", rng=0)
+    assert free.proof == "optimal"
+    tight = cfx.explain(
+        model, X.iloc[0], space, "+20%", method="exact", budget=free.n_evaluations, rng=0
+    )
+    assert tight.proof == "optimal"
+    assert tight.best.changes == free.best.changes

@@ -330,3 +330,20 @@ def test_a_torch_network_has_a_bound_up_to_its_rounding() -> None:
     answer = cfx.explain(module, table.iloc[0], space, "+0.3", rng=0)
     assert answer.bound is not None
     assert answer.best.cost * 0.99 <= answer.bound <= answer.best.cost
+
+
+def test_a_program_is_infeasible_only_if_two_runs_of_the_solver_say_so() -> None:
+    rng = np.random.default_rng(68)
+    d = int(rng.integers(3, 6))
+    m = int(rng.integers(3, 7))
+    data = pd.DataFrame(rng.integers(0, m, size=(200, d)), columns=list("abcde")[:d])
+    X = data.to_numpy()
+    y = (X * rng.normal(size=d)).sum(axis=1) + np.sin(X @ rng.normal(size=d)) * 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MLPRegressor(hidden_layer_sizes=(4,), max_iter=60, random_state=0).fit(data, y)
+        space = cfx.Space.from_data(data).cost(per_change=1)
+        space = space.together("d", "a").require("d + b <= 5")
+        target = cfx.increase(by=0.818)
+        answer = cfx.explain(model, data.iloc[[0]], space, target, method="exact", rng=0)
+    assert answer.status == "reached"  # HiGHS alone says that there is no such row

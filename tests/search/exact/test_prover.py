@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -222,3 +223,15 @@ def test_reachable_outputs_are_bounded_where_a_rule_excludes_a_corner() -> None:
     low, high = found.bounds
     assert low <= 0.0
     assert high >= 1.0
+
+
+def test_reachable_rows_of_a_linear_model_keep_rules_that_are_not_linear() -> None:
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"a": rng.integers(-5, 6, 100), "e": rng.integers(0, 2, 100)})
+    model = LinearRegression().fit(data, data.a + 2 * data.e)
+    space = cfx.Space.from_data(data).require("e == 0 or a <= 0")
+    found = cfx.reachable(model, pd.Series({"a": -2, "e": 0}), space)
+    assert found.highest_row is not None
+    assert found.highest_row["e"] == 0 or found.highest_row["a"] <= 0
+    assert not found.is_exact
+    assert found.bounds[1] == pytest.approx(7.0)

@@ -192,7 +192,8 @@ def convergence_info(answer: Explanation) -> ConvergenceInfo:
     outputs = answer.evaluations.outputs
     scores = None
     # If other queries have rows, too: an output this near the peak is certainly accepted.
-    is_hit = best >= 1.0 - tolerance_epsilon(answer.tolerance)
+    has_tolerance = answer.accepted != answer.wanted and bool(np.isfinite(answer.wanted).all())
+    is_hit = best >= 1.0 - (tolerance_epsilon(answer.tolerance) if has_tolerance else 0.0)
     if len(outputs) == len(best):
         is_hit = contains(answer.accepted, outputs)
         scores = _scores(answer, outputs)

@@ -422,7 +422,10 @@ def _find_bounds(mask: Words, i: int, trees: Any, bounds: Array) -> bool:
                 bounds[0, tree] = smallest
             if largest > bounds[1, tree]:
                 bounds[1, tree] = largest
-    return bool(np.max(bounds[0]) < np.inf)
+    for tree in range(bounds.shape[1]):
+        if bounds[0, tree] == np.inf:
+            return False
+    return True
 
 
 @_compiled

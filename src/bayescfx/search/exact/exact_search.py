@@ -21,8 +21,9 @@ from bayescfx.search.question import Question, Rounds
 #: Scored rows with which a form is compared before each proof: the model may have been fitted
 #: again since it was read.
 _ROWS_TO_COMPARE = 32
-#: Work of a short proof: about a tenth of a second. Of 32 questions (diabetes, LightGBM, benchmarks
-#: exact, 2026-11-18) it answers those that a row with at most two changes reaches.
+#: Work of a short proof of trees and networks: about a tenth of a second. Of 32 questions
+#: (diabetes, LightGBM, benchmarks exact, 2026-11-18) it answers those that a row with at most two
+#: changes reaches.
 SHORT_WORK = 1e6
 #: Rows of one model call that take back changes of an answer; as in a sweep.
 _FINISHED_AT_ONCE = 200
@@ -71,7 +72,9 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     work = _work(question)
     if is_short:
         work = Work(min(work.most, SHORT_WORK), work.deadline, only_if_near=True)
+    question.is_proving = True
     question.proof = yield from prove(question, question.prover, scored, cost, work)
+    question.is_proving = False
     if question.proof.conclusion == "optimal":
         yield from find_further(question, question.prover, _work(question))
     if question.proof.conclusion == "bounded" and question.reached and not is_short:

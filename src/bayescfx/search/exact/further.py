@@ -156,6 +156,7 @@ class _OtherSearches:
         work = self.work
         if self.problem is not None:
             places = [np.flatnonzero(each[self.problem.features]) for each in sets]
+            places = [each for each in places if len(each)]
             return find_nearest(
                 OtherBranching(self.problem, limit, work, starts_near=False, avoided=places)
             )

@@ -104,7 +104,7 @@ class Provable(Protocol):
 
 @dataclass(eq=False)
 class Prover:
-    """The model of a call, read once, and its tables.
+    """The model of an `Explainer`, read once while it gives the same outputs, and its tables.
 
     Parameters
     ----------
