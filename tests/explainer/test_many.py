@@ -57,8 +57,12 @@ def test_an_answer_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_sharing_saves_evaluations() -> None:
-    X, space, target = cloud(), cfx.Space.from_data(cloud()), cfx.reach(1.4)
+@pytest.mark.parametrize(("weight", "share"), [(0.0, 0.9), (0.1, 1.0)])
+def test_sharing_saves_evaluations(weight: float, share: float) -> None:
+    """Where nearness counts, each query is searched around, so that sharing saves less."""
+    X = cloud()
+    space = cfx.Space.from_data(X).cost(weight=weight)
+    target = cfx.reach(1.4)
     together: list[cfx.Explanation] = []
     alone: list[cfx.Explanation] = []
     for seed in range(8):  # few may be lucky
@@ -67,7 +71,10 @@ def test_sharing_saves_evaluations() -> None:
     assert all(a.reached for a in together)
     assert all(a.reached for a in alone)
     spent = sum(a.n_evaluations for a in together)
-    assert spent < 0.9 * sum(a.n_evaluations for a in alone)
+    assert spent < share * sum(a.n_evaluations for a in alone)
+    if weight:
+        cost = sum(a.best.cost for a in together)
+        assert cost <= 1.01 * sum(a.best.cost for a in alone)
 
 
 def test_there_may_be_one_target_per_query() -> None:
