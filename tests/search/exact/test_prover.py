@@ -9,6 +9,7 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -235,3 +236,14 @@ def test_reachable_rows_of_a_linear_model_keep_rules_that_are_not_linear() -> No
     assert found.highest_row["e"] == 0 or found.highest_row["a"] <= 0
     assert not found.is_exact
     assert found.bounds[1] == pytest.approx(7.0)
+
+
+def test_reachable_outputs_lie_within_their_bounds_in_single_precision() -> None:
+    xgboost = pytest.importorskip("xgboost")
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    X = X[["bmi", "bp", "s5"]]
+    model = xgboost.XGBRegressor(n_estimators=30, max_depth=3, n_jobs=1).fit(X, y)
+    space = cfx.Space.from_data(X).max_changes(1)
+    for row in range(5):
+        found = cfx.reachable(model, X.iloc[row], space)
+        assert found.bounds[0] <= found.lowest <= found.highest <= found.bounds[1]
