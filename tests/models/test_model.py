@@ -86,12 +86,13 @@ def test_a_model_stays_a_model_and_learns_the_column_names() -> None:
     assert as_model(model) is model
 
 
-def test_two_columns_are_refused_with_the_classifier_hint() -> None:
+def test_two_columns_are_refused_with_a_hint() -> None:
     with pytest.raises(ModelError) as caught:
         constant(np.zeros((10, 2)))(pd.DataFrame({"a": range(10)}))
     assert str(caught.value) == (
-        "`model` returned shape (10, 2) for 10 rows; expected (10,). For a classifier pass one "
-        "column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        "`model` returned shape (10, 2) for 10 rows; expected (10,). If these are "
+        "several outputs, pass one of them, e.g. lambda X: model.predict(X)[:, 0]; for a "
+        "classifier pass bayescfx.probability(model, label)."
     )
 
 

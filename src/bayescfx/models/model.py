@@ -71,6 +71,8 @@ class Model:
             raw = self.predict(given)
         except Exception as error:
             error.add_note(self._failed_rows(rows))
+            for hint in _form_hint(error, rows):
+                error.add_note(hint)
             raise
         y = answered(raw, rows)
         if y.shape == (len(rows), 1):
@@ -183,9 +185,40 @@ def _shape_error(shape: tuple[int, ...], n: int) -> ModelError:
     """Return the error for outputs of another shape than ``(n,)``."""
     text = f"`model` returned shape {shape} for {n} rows; expected ({n},)."
     if len(shape) == 2 and shape[0] == n:
-        advice = "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        advice = (
+            "If these are several outputs, pass one of them, e.g. "
+            "lambda X: model.predict(X)[:, 0]; for a classifier pass "
+            "bayescfx.probability(model, label)."
+        )
         return ModelError(text, parameter="output", advice=advice)
     return ModelError(text, advice="It gets all rows at once and returns one number for each.")
+
+
+def _form_hint(error: Exception, rows: Rows) -> list[str]:
+    """Return a hint for a model that fails because it takes arrays, or tables, and gets the other.
+
+    The error decides: a model is not called again to find out.
+    """
+    text = str(error)
+    if isinstance(rows, pd.DataFrame):
+        # X[:, 0] raises the first, X[0] a KeyError; arrays have methods that tables have not.
+        takes_array = isinstance(error, pd.errors.InvalidIndexError)
+        takes_array |= isinstance(error, AttributeError) and "'DataFrame'" in text
+        is_missing_key = isinstance(error, KeyError) and isinstance(error.args[0], int | tuple)
+        if takes_array or (is_missing_key and error.args[0] not in rows.columns):
+            return [
+                "The model gets a DataFrame with the columns of the space. If it takes arrays, "
+                "pass lambda X: model(X.to_numpy())."
+            ]
+        return []
+    takes_table = isinstance(error, AttributeError) and "'numpy.ndarray'" in text
+    takes_table |= isinstance(error, IndexError) and "only integers, slices" in text
+    if takes_table:
+        return [
+            "The model gets an array, as the space was made from one. If it takes a DataFrame, "
+            "make the space from a DataFrame."
+        ]
+    return []
 
 
 def _is_real(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
+from bayescfx.arrays import Array
 from bayescfx.checks import check, reading
 from bayescfx.data.tables import Layout, Row, Rows, as_frame, cells_of, free_name
 from bayescfx.data.values import same_cell
@@ -247,6 +248,15 @@ class Explanation:
 
     def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
         """Return the false claims of this answer in words; empty if :meth:`verify` holds."""
+        return self.violations_given(model, space, None)
+
+    def violations_given(
+        self, model: object, space: Space | None, outputs: Array | None
+    ) -> tuple[str, ...]:
+        """Return the false claims, given the model's outputs ``(1 + k,)`` if they are known.
+
+        The first is that of the query, the others are those of the counterfactuals.
+        """
         space = self.space if space is None else space
         check(isinstance(space, Space), "space", "a Space", space, SpaceError)
         if space.unrestored:
@@ -260,7 +270,7 @@ class Explanation:
             accepted = self.target.acceptance(self.output, self.tolerance)
             if accepted != self.accepted or self.target.wanted(self.output) != self.wanted:
                 return ("the target asks for other outputs",)
-        return violations(self, as_model(model, region.schema), region, accepted)
+        return violations(self, as_model(model, region.schema), region, accepted, outputs)
 
     @property
     def verdict(self) -> str:

@@ -245,8 +245,13 @@ def _directed(space: Space, names: Iterable[Hashable], side: int, verb: str) -> 
 
     def change(old: Limits, feature: Feature, _: None) -> Limits:
         check_ordered(old.name, feature, verb)
-        # both directions together mean fixed
-        return replace(old, side=side, fixed=old.fixed or old.side == -side)
+        if old.side == -side:
+            other = "only_down" if side > 0 else "only_up"
+            raise SpaceError(
+                f"`{verb}` for {old.name!r} contradicts `{other}`. Leave one of them out, or call "
+                f"fix({old.name!r}) if it must not change."
+            )
+        return replace(old, side=side)
 
     return _with_limits(space, {space.name(name): None for name in names}, change)
 
