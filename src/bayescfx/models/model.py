@@ -28,6 +28,15 @@ from bayescfx.models.identity import ModelIdentity, class_of, fingerprint
 
 Link: TypeAlias = Literal["logit"]
 
+TAKES_ARRAY_HINT = (
+    "The model gets a DataFrame with the columns of the space. If it takes arrays, pass "
+    "lambda X: model(X.to_numpy())."
+)
+TAKES_TABLE_HINT = (
+    "The model gets an array, because the space was made from one. If it takes a DataFrame, make "
+    "the space from a DataFrame."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
@@ -199,26 +208,25 @@ def _form_hint(error: Exception, rows: Rows) -> list[str]:
 
     The error decides: a model is not called again to find out.
     """
-    text = str(error)
     if isinstance(rows, pd.DataFrame):
-        # X[:, 0] raises the first, X[0] a KeyError; arrays have methods that tables have not.
-        takes_array = isinstance(error, pd.errors.InvalidIndexError)
-        takes_array |= isinstance(error, AttributeError) and "'DataFrame'" in text
-        is_missing_key = isinstance(error, KeyError) and isinstance(error.args[0], int | tuple)
-        if takes_array or (is_missing_key and error.args[0] not in rows.columns):
-            return [
-                "The model gets a DataFrame with the columns of the space. If it takes arrays, "
-                "pass lambda X: model(X.to_numpy())."
-            ]
-        return []
-    takes_table = isinstance(error, AttributeError) and "'numpy.ndarray'" in text
-    takes_table |= isinstance(error, IndexError) and "only integers, slices" in text
-    if takes_table:
-        return [
-            "The model gets an array, as the space was made from one. If it takes a DataFrame, "
-            "make the space from a DataFrame."
-        ]
-    return []
+        return [TAKES_ARRAY_HINT] if _takes_array(error, rows) else []
+    return [TAKES_TABLE_HINT] if _takes_table(error) else []
+
+
+def _takes_array(error: Exception, rows: pd.DataFrame) -> bool:
+    """Return whether an error shows that a model uses a table as an array."""
+    if isinstance(error, KeyError):  # of X[0]
+        return isinstance(error.args[0], int) and error.args[0] not in rows.columns
+    if isinstance(error, AttributeError):  # of X.reshape
+        return "'DataFrame' object" in str(error)
+    return isinstance(error, pd.errors.InvalidIndexError)  # of X[:, 0]
+
+
+def _takes_table(error: Exception) -> bool:
+    """Return whether an error shows that a model uses an array as a table."""
+    if isinstance(error, AttributeError):  # of X.iloc
+        return "'numpy.ndarray' object" in str(error)
+    return isinstance(error, IndexError) and "only integers, slices" in str(error)  # of X["bmi"]
 
 
 def _is_real(value: Any) -> bool:

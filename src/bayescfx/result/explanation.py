@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
+from bayescfx import markup
 from bayescfx.arrays import Array
 from bayescfx.checks import check, reading
 from bayescfx.data.tables import Layout, Row, Rows, as_frame, cells_of, free_name
@@ -20,7 +21,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.models.model import as_model
 from bayescfx.potentials import Intervals, Target
-from bayescfx.result import answer_text, archive, markup
+from bayescfx.result import answer_text, archive
 from bayescfx.result.answer_frame import answer_frame
 from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import pandas as pd
 
+from bayescfx import markup
 from bayescfx.arrays import Array
 from bayescfx.checks import check, is_several, reading
 from bayescfx.data.tables import Rows, free_name, join
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError
 from bayescfx.models.model import as_model
-from bayescfx.result import answer_text, archive, markup, wording
+from bayescfx.result import answer_text, archive, wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.verification import UNFIT, claimed_rows

@@ -237,6 +237,7 @@ class Space(SpaceFields):
     # ── text and files ──
 
     __str__ = saved.describe
+    _repr_html_ = saved.describe_html
     to_dict = saved.to_dict
 
     def __repr__(self) -> str:
