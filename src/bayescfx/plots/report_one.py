@@ -164,6 +164,5 @@ def _facts(answer: Explanation) -> str:
         "the search stopped because": REASONS.get(answer.stopped, answer.stopped),
     }
     if best.plausibility is not None:
-        percentile = wording.percentile(best.plausibility)
-        facts["plausibility"] = f"{percentile} of the training rows"
+        facts["plausibility"] = wording.plausibility(best.plausibility)
     return markup.table(["", ""], list(facts.items()))
