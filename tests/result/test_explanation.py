@@ -82,7 +82,7 @@ def test_a_frame_has_no_second_column_for_fixed_features() -> None:
     frame = ask().to_frame()
     fixed = set(FRAME.columns) - set(MOVABLE)
     assert len(fixed) == 3
-    assert not fixed & {name.removesuffix("_before") for name in frame if name not in FRAME}
+    assert not fixed & {str(name).removesuffix("_before") for name in frame if name not in FRAME}
     data = pd.DataFrame({"a": [0.5, 1.5, 2.5], "a_before": [1.0, 1.5, 2.0], "status": [1, 2, 3]})
     answer = ask(sums, Space.from_data(data), data.iloc[0], decrease(by=1))
     frame = answer.to_frame()
