@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ _VALUE = 0.24
 _MOST_TRANSITIONS = 6  # changes of levels that a feature lists
 _HIDDEN = 0.6  # height of the line that counts the changes left out
 _BELOW = 0.16  # from a scale down to the text below it
-_LINE = 0.21  # height of a line of small text
-_LETTERS = 38  # of small text that fit below a scale
+_LINE = 0.25  # height of a line of small text
+_LETTERS = 33  # of small text that fit below a scale
 _SMALL: dict[str, Any] = {
     "va": "top",
     "color": GREY,
@@ -277,6 +278,12 @@ def draw_alternatives(info: AlternativesInfo, ax: style.Axes) -> None:
     style.legend(ax)
 
 
+def alternatives_height(info: AlternativesInfo) -> float:
+    """Return the height of the picture, in inches."""
+    n_labels = 1 + len(info.answers)  # the query, too
+    return 0.26 + 0.14 * style.legend_lines(n_labels) + 0.42 * len(info.names)
+
+
 def _draw_name(name: str, y: float, ax: style.Axes) -> None:
     """Write the name of a scale to its left."""
     label = "\n".join(style.fitted(name, 16, 3))
@@ -291,12 +298,12 @@ def _write_ends(ends: tuple[str, str], marks: dict[float, str], y: float, ax: st
 
 
 def _write_marks(marks: dict[float, str], y: float, ax: style.Axes) -> None:
-    """Write levels below their places: on two lines, in turn, if one has no room for them."""
-    if not marks:
-        return
-    room = _LETTERS // len(marks)
-    n_lines = 1 if max(map(len, marks.values())) <= room else 2
+    """Write levels below their places: on up to three lines, in turn, as they need room."""
+    longest = max(map(len, marks.values()), default=0)
+    room = _LETTERS / max(1, len(marks))  # for a level, if there is one line
+    n_lines = min(math.ceil((longest + 2) / room), 3)
+    sides = {0.0: "left", 1.0: "right"}
     for k, place in enumerate(sorted(marks)):
-        text = style.clip(marks[place], n_lines * room - 1)
+        text = style.clip(marks[place], int(n_lines * room) - 2)
         height = y + _BELOW + _LINE * (k % n_lines)
-        ax.text(place, height, text, ha=_side(place), **_SMALL)
+        ax.text(place, height, text, ha=sides.get(place, "center"), **_SMALL)
