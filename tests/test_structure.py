@@ -16,10 +16,10 @@ from tests.structure import Source, measure_source
 LIMITS = {  # functions, modules, frames
     "sweep": (283, 45, 19),  # (180, 35, 14)
     "bayes-cfx": (388, 57, 23),  # (250, 45, 17)
-    "command line": (484, 79, 22),  # (320, -, -)
+    "command line": (488, 79, 22),  # (320, -, -)
     "page": (530, 80, 24),  # (400, -, -)
 }
-MOST_BRANCHES = 3.19  # per function (3.2)
+MOST_BRANCHES = 3.2  # per function (3.2)
 MOST_PACKED = 0.01  # share of assignments (0.03)
 LEAST_DOCSTRINGS = 0.18  # share of lines (0.18)
 MOST_LONG_FUNCTIONS = 0  # over 60 lines (0)

@@ -10,7 +10,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.potentials import Target
-from bayescfx.result.wording import percentile
+from bayescfx.result.wording import plausibility
 from bayescfx.search.verdict import Conclusion, Verdict
 from tests.conftest import (
     ZERO,
@@ -193,9 +193,7 @@ def test_every_answer_of_a_space_with_data_states_its_plausibility() -> None:
     assert along.best.plausibility is not None
     assert across.best.plausibility is not None
     assert across.best.plausibility < 0.05  # a = 9 never goes with b = 3
-    assert f"Plausibility: {percentile(along.best.plausibility)} of the training rows." in str(
-        along
-    )
+    assert f"Plausibility: {plausibility(along.best.plausibility)}." in str(along)
     assert along.to_frame()["plausibility"].tolist() == [along.best.plausibility]
     assert cfx.Explanation.from_json(along.to_json()).best.plausibility == along.best.plausibility
     many = cfx.Explanations([along, across]).to_frame(changes_only=True)

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from bayescfx.errors import ModelError
 from bayescfx.models.classifiers import probability
 from bayescfx.models.input_columns import match_columns
-from bayescfx.models.model import Model, as_model
+from bayescfx.models.model import TAKES_ARRAY_HINT, TAKES_TABLE_HINT, Model, as_model
 from bayescfx.space.space import Space
 
 TWO_COLUMNS = Space.from_data(np.array([[0.5, 1.5], [2.5, 3.5]])).schema
@@ -86,13 +86,43 @@ def test_a_model_stays_a_model_and_learns_the_column_names() -> None:
     assert as_model(model) is model
 
 
-def test_two_columns_are_refused_with_the_classifier_hint() -> None:
+def test_two_columns_are_refused_with_a_hint() -> None:
     with pytest.raises(ModelError) as caught:
         constant(np.zeros((10, 2)))(pd.DataFrame({"a": range(10)}))
     assert str(caught.value) == (
-        "`model` returned shape (10, 2) for 10 rows; expected (10,). For a classifier pass one "
-        "column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        "`model` returned shape (10, 2) for 10 rows; expected (10,). If these are "
+        "several outputs, pass one of them, e.g. lambda X: model.predict(X)[:, 0]; for a "
+        "classifier pass bayescfx.probability(model, label)."
     )
+
+
+@pytest.mark.parametrize(
+    "predict",
+    [
+        lambda X: X[:, 0],
+        lambda X: X[0],
+        lambda X: X.reshape(-1),
+        lambda X: np.dot(X.ravel(), 1.0),
+    ],
+)
+def test_a_model_of_arrays_that_gets_a_table_raises_its_error_with_a_hint(predict: Any) -> None:
+    with pytest.raises((LookupError, AttributeError, pd.errors.InvalidIndexError)) as caught:
+        as_model(predict)(pd.DataFrame({"a": [1.0, 2.0]}))
+    assert TAKES_ARRAY_HINT in caught.value.__notes__
+
+
+@pytest.mark.parametrize("predict", [lambda X: X["a"], lambda X: X.iloc[:, 0]])
+def test_a_model_of_tables_that_gets_an_array_raises_its_error_with_a_hint(predict: Any) -> None:
+    with pytest.raises((LookupError, AttributeError)) as caught:
+        as_model(predict)(np.ones((2, 2)))
+    assert TAKES_TABLE_HINT in caught.value.__notes__
+
+
+@pytest.mark.parametrize("predict", [lambda X: X["b"], lambda X: X.a.nothing, lambda X: 1 / 0])
+def test_other_errors_of_a_model_get_no_hint_about_tables(predict: Any) -> None:
+    with pytest.raises((KeyError, AttributeError, ZeroDivisionError)) as caught:
+        as_model(predict)(pd.DataFrame({"a": [1.0, 2.0]}))
+    assert len(caught.value.__notes__) == 1  # the row
 
 
 @pytest.mark.parametrize("output", [1.0, [1.0], [1.0, 2.0, 3.0], np.zeros((3, 1)), np.zeros(0)])

@@ -212,3 +212,68 @@ def test_alternatives_have_a_scale_for_each_changed_feature() -> None:
             assert (at != start) == (name in found.changes or name == "prediction")
     ((low, high),) = info.accepted
     assert all(low <= places[-1] <= high for places in info.answers)
+
+
+def test_alternatives_show_only_the_levels_taken_and_in_no_order() -> None:
+    rng = np.random.default_rng(1)
+    jobs = ["clerk", "cook", "doctor", "engineer", "teacher", "nurse"]
+    grades = ["lo", "mid", "hi"]
+    X = pd.DataFrame(
+        {
+            "job": rng.choice(jobs, 300),
+            "grade": pd.Categorical(rng.choice(grades, 300), grades, ordered=True),
+            "pay": rng.normal(50.0, 10.0, 300).round(1),
+        }
+    )
+
+    def model(rows: pd.DataFrame) -> Any:
+        places = rows["job"].map({job: 3.0 * k for k, job in enumerate(jobs)})
+        return places.astype(float) + rows["pay"] / 2.0 + 4.0 * rows["grade"].cat.codes
+
+    query = X[(X["job"] == "cook") & (X["grade"] == "lo")].iloc[[0]]
+    space = cfx.Space.from_data(X)
+    answer = cfx.explain(model, query, space, cfx.increase(by=8.0), n=5, budget=1_000, rng=0)
+    info = alternatives_info(View.of(answer))
+    by_name = dict(zip(info.names, range(len(info.names)), strict=True))
+    job = by_name["job"]
+    taken = ["cook", *(c.row["job"] for c in answer.counterfactuals)]
+    levels = list(dict.fromkeys(taken))
+    assert len(levels) > 2
+    assert not info.ordered[job]
+    assert list(info.marks[job].values()) == levels  # the query's first
+    assert list(info.marks[job]) == np.linspace(0.0, 1.0, len(levels)).tolist()
+    assert [info.marks[job][row[job]] for row in (info.query, *info.answers)] == taken
+    grade = by_name["grade"]
+    assert info.ordered[grade]
+    assert set(info.marks[grade].values()) == {
+        "lo",
+        *(str(c.row["grade"]) for c in answer.counterfactuals),
+    }
+    assert info.marks[by_name["prediction"]] == {}
+    shown = [text.get_text() for text in plots.alternatives(answer).texts]
+    for text in (*levels, *info.marks[grade].values()):
+        assert shown.count(text) == 1
+
+
+def test_labels_of_alternatives_do_not_overlap() -> None:
+    rng = np.random.default_rng(1)
+    cities = [f"a city with number {k}" for k in range(12)]
+    X = pd.DataFrame({"city": rng.choice(cities, 300), "pay": rng.normal(50.0, 10.0, 300)})
+
+    def model(rows: pd.DataFrame) -> Any:
+        return rows["city"].str.rsplit(" ", n=1).str[1].astype(float) + rows["pay"] / 9.0
+
+    query = X[X["city"] == cities[0]].iloc[[0]]
+    space = cfx.Space.from_data(X)
+    answer = cfx.explain(model, query, space, cfx.increase(by=3.0), n=7, budget=1_000, rng=0)
+    ax = plots.alternatives(answer)
+    figure: Any = ax.figure
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text().startswith("a")]
+    assert len(boxes) > 2
+    for i, box in enumerate(boxes):
+        for other in boxes[:i]:
+            is_same_line = abs(box.y0 - other.y0) < 0.5 * box.height
+            assert not (is_same_line and box.overlaps(other))
+    legend: Any = ax.get_legend()
+    assert legend.get_window_extent().y1 <= figure.bbox.y1 + 3  # its padding

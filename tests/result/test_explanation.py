@@ -13,8 +13,12 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.potentials import AEP, decrease
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.wording import moves
 from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model, plain_answer, sums
+
+#: The columns that `ask` lets change.
+MOVABLE = [name for name in FRAME.columns if name not in ("since", "score", "ok")]
 
 
 def test_the_best_comes_first_and_reached_follows_the_status() -> None:
@@ -44,14 +48,47 @@ def test_rows_are_exactly_what_the_model_scored() -> None:
     assert dict(rows.dtypes) == dict(FRAME.dtypes)
     assert model(rows).tolist() == frame["output"].tolist()
     assert frame["output"].tolist() == [c.output for c in answer.counterfactuals]
-    assert list(frame.columns[len(FRAME.columns) :]) == [
+    assert list(frame.columns) == [
+        "status",
+        "query_output",
+        *FRAME.columns,
+        *(f"{name}_before" for name in MOVABLE),
         "output",
         "valid",
         "potential",
         "cost",
         "distance",
         "n_changes",
+        "changes",
+        "n_evaluations",
+        "stopped",
     ]
+
+
+def test_a_frame_has_the_querys_cells_the_status_and_the_changes() -> None:
+    answer = ask()
+    frame = answer.to_frame()
+    for name in MOVABLE:
+        before = frame[f"{name}_before"]
+        assert before.dtype == FRAME[name].dtype
+        assert before.tolist() == [answer.query[name]] * len(frame)
+    assert frame["status"].tolist() == [answer.status] * len(frame)
+    assert frame["query_output"].tolist() == [answer.output] * len(frame)
+    assert frame["changes"].tolist() == [moves(c.changes) for c in answer.counterfactuals]
+    assert frame["n_evaluations"].tolist() == [answer.n_evaluations] * len(frame)
+
+
+def test_a_frame_has_no_second_column_for_fixed_features() -> None:
+    frame = ask().to_frame()
+    fixed = set(FRAME.columns) - set(MOVABLE)
+    assert len(fixed) == 3
+    assert not fixed & {str(name).removesuffix("_before") for name in frame if name not in FRAME}
+    data = pd.DataFrame({"a": [0.5, 1.5, 2.5], "a_before": [1.0, 1.5, 2.0], "status": [1, 2, 3]})
+    answer = ask(sums, Space.from_data(data), data.iloc[0], decrease(by=1))
+    frame = answer.to_frame()
+    assert frame.columns.is_unique
+    assert frame["a_before_"].unique().tolist() == [0.5]
+    assert frame["status_"].unique().tolist() == [answer.status]
 
 
 def test_a_row_is_a_series_whose_cells_keep_their_types() -> None:
@@ -88,7 +125,13 @@ def test_columns_with_names_of_figures_are_kept() -> None:
     frame = pd.DataFrame({"cost": [1.5, 2.5, 3.5], "valid": [0.25, 0.5, 1.5]})
     answer = ask(sums, Space.from_data(frame), frame.iloc[0], decrease(by=1))
     added = ["output", "valid_", "potential", "cost_", "distance", "n_changes"]
-    assert list(answer.to_frame().columns) == ["cost", "valid", *added]
+    before = ["cost_before", "valid_before"]
+    head = ["status", "query_output", "cost", "valid"]
+    tail = ["changes", "n_evaluations", "stopped"]
+    assert list(answer.to_frame().columns) == [*head, *before, *added, *tail]
+    found = answer.counterfactuals
+    changed = [name for name in frame.columns if any(name in c.changes for c in found)]
+    assert list(answer.to_frame(changes_only=True).columns) == [*changed, *added]
 
 
 def test_arrays_in_arrays_out() -> None:
@@ -98,7 +141,7 @@ def test_arrays_in_arrays_out() -> None:
     assert isinstance(row, np.ndarray)
     assert row.dtype == np.float32
     assert isinstance(answer.query, np.ndarray)
-    assert list(answer.to_frame().columns[:2]) == ["x0", "x1"]
+    assert list(answer.to_frame().columns[2:4]) == ["x0", "x1"]
     assert set(answer.best.changes) <= {"x0", "x1"}
     again = Explanation.from_json(answer.to_json())
     assert isinstance(again.best.row, np.ndarray)

@@ -36,7 +36,7 @@ def test_frames_of_many_answers_are_concatenated() -> None:
     assert dict(frame[list(FRAME.columns)].dtypes) == dict(FRAME.dtypes)
     assert model(frame).tolist() == frame["output"].tolist()
     short = many.to_frame(changes_only=True)
-    assert list(short.columns[-6:]) == list(frame.columns[-6:])
+    assert list(short.columns[-6:]) == list(frame.columns[-9:-3])
     for name in short.columns[1:-6]:
         for i, found in enumerate([*many[0].counterfactuals, *many[1].counterfactuals]):
             assert short.loc[i, name] == (found.changes[name][1] if name in found.changes else "-")
@@ -71,7 +71,7 @@ def test_many_answers_as_text() -> None:
     text = repr(Explanations([plain_answer()] * 11 + [plain_answer(status="best_guess")]))
     lines = text.splitlines()
     assert lines[0] == "12 answers, 11 reached; scored 24 rows"
-    assert lines[1] == "  0. bmi 32.1 → 27.4, bp 101 → 93: prediction 214 → 171, target 171"
+    assert lines[1] == "  query 0  bmi 32.1 → 27.4, bp 101 → 93: prediction 214 → 171, target 171"
     assert lines[-1] == "  … and 2 more"
     assert "(best guess)" in repr(Explanations([plain_answer(status="best_guess")]))
     assert repr(Explanations([])) == "0 answers, 0 reached; scored 0 rows"
@@ -129,7 +129,7 @@ def test_the_index_is_kept_in_tables_json_and_text() -> None:
         assert "| who | status |" in answers.to_markdown()
         assert "| 103 | " in answers.to_markdown()
         assert ">103</th>" in answers._repr_html_()
-        assert "  103. " in repr(answers)
+        assert "  who 103  " in repr(answers)
 
 
 def test_flat_lines_have_the_changes_and_the_cells_before() -> None:
@@ -159,3 +159,35 @@ def test_about_survives_json() -> None:
     broken = answer.to_json().replace('"m.onnx"', "7")
     with pytest.raises(ArchiveError, match="`about` must be texts by name"):
         Explanation.from_json(broken)
+
+
+def test_verify_scores_the_rows_of_all_answers_in_one_call() -> None:
+    X = people()
+    space = cfx.Space.from_data(X).fix("day")
+    target = cfx.at_least(60)
+    many = cfx.explain_many(score, X.iloc[:6], space, target, n=2, budget=60, rng=0)
+    sizes = []
+
+    def counted(rows: pd.DataFrame) -> Any:
+        sizes.append(len(rows))
+        return score(rows)
+
+    assert many.verify(counted)
+    n_rows = sum(1 + len(answer.counterfactuals) for answer in many)
+    assert sizes == [n_rows]
+    assert Explanations.from_json(many.to_json()).verify(score)
+    assert Explanations([]).violations(score) == {}
+
+
+def test_violations_name_the_answers_with_false_claims() -> None:
+    X = people()
+    space = cfx.Space.from_data(X).fix("day")
+    many = cfx.explain_many(score, X.iloc[:4], space, cfx.at_least(60), budget=60, rng=0)
+    best = many[2].best
+    forged = replace(many[2], counterfactuals=(replace(best, output=best.output + 1.0),))
+    answers = Explanations([many[0], many[1], forged, many[3]])
+    assert answers.violations(score) == {2: ("the model has another output for answer 0",)}
+    assert not answers.verify(score)
+    other = ask()  # with other columns: scored by itself, by a model that does not fit
+    with pytest.raises(KeyError):
+        Explanations([many[0], other]).verify(score)

@@ -35,9 +35,18 @@ def test_plausibility_is_a_percentile_of_the_training_rows() -> None:
     best = replace(plain_answer().best, plausibility=0.152)
     last = repr(plain_answer(counterfactuals=(best,))).splitlines()[-1]
     assert last == (
-        "Plausibility: 15th percentile of the training rows.  "
+        "Plausibility: 15th percentile of the training rows (15 % are less typical).  "
         "Cost 1.25 (distance 0.85, 2 changes).  Scored 2 rows (bayes-cfx)."
     )
+
+
+def test_the_ends_of_plausibility_are_explained() -> None:
+    texts = [wording.plausibility(share) for share in (0.001, 0.02, 0.999)]
+    assert texts == [
+        "below the 1st percentile of the training rows (nearly all are more typical)",
+        "2nd percentile of the training rows (2 % are less typical)",
+        "above the 99th percentile of the training rows (nearly all are less typical)",
+    ]
 
 
 @pytest.mark.parametrize(

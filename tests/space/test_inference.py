@@ -138,7 +138,8 @@ def test_data_with_levels_the_user_left_out_still_makes_a_background() -> None:
 
 def test_a_categorical_with_5000_levels_works() -> None:
     frame = pd.DataFrame({"zip": [f"z{i:04d}" for i in range(5000)], "n": np.arange(5000.0)})
-    region = Space.from_data(frame).max_changes(1).around(frame.iloc[17])
+    space = Space.from_data(frame, {"zip": "categorical"})
+    region = space.max_changes(1).around(frame.iloc[17])
     X = sample(region, 500, np.random.default_rng(0))
     assert region.contains(X).all()
     assert len(np.unique(X[:, 0])) > 100

@@ -56,9 +56,13 @@ def test_verbs_combine_by_intersection() -> None:
     assert region.max_changes == 2
 
 
-def test_only_up_and_only_down_together_fix_a_feature() -> None:
-    region = Space({"a": Real(0, 1)}).only_up("a").only_down("a").around({"a": 0.5})
-    assert len(region.free) == 0
+def test_only_up_contradicts_only_down() -> None:
+    space = Space({"a": Real(0, 1)})
+    for one, other in (("only_up", "only_down"), ("only_down", "only_up")):
+        begun = getattr(space, one)("a")
+        with pytest.raises(SpaceError, match=f"`{other}` for 'a' contradicts `{one}`. .* fix"):
+            getattr(begun, other)("a")
+        assert getattr(begun, one)("a").features == space.features  # twice the same is fine
 
 
 def test_allow_fixes_all_the_others() -> None:

@@ -279,17 +279,19 @@ class Schema:
         low, high = np.array(ranges).T
         return np.asarray((codes < low) | (codes > high))
 
-    def covering(self, cells: tuple[Cells, ...], what: str) -> tuple[Schema, Array, list[str]]:
-        """Return the schema with features grown to include the cells, their codes, what grew."""
+    def covering(
+        self, cells: tuple[Cells, ...], what: str
+    ) -> tuple[Schema, Array, dict[Hashable, str]]:
+        """Return the schema grown to include the cells, their codes, and how features grew."""
         grown = dict(self.features)
         codes = self.encode_cells(cells, what=what)
-        notes = []
+        notes: dict[Hashable, str] = {}
         is_outside = self.is_outside(codes)
         for j in np.flatnonzero(is_outside.any(axis=0)).tolist():
             name = self.names[j]
             values = pd.Series(cells[self.places[name]])[is_outside[:, j]]
             grown[name] = _grow(name, self.features[name], values, what)
-            notes.append(f"{name!r} by {grown[name].growth(self.features[name])}")
+            notes[name] = f"{name!r} by {grown[name].growth(self.features[name])}"
         if not notes:
             return self, codes, notes
         schema = replace(self, features=grown)

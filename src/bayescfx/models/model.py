@@ -28,6 +28,15 @@ from bayescfx.models.identity import ModelIdentity, class_of, fingerprint
 
 Link: TypeAlias = Literal["logit"]
 
+TAKES_ARRAY_HINT = (
+    "The model gets a DataFrame with the columns of the space. If it takes arrays, pass "
+    "lambda X: model(X.to_numpy())."
+)
+TAKES_TABLE_HINT = (
+    "The model gets an array, because the space was made from one. If it takes a DataFrame, make "
+    "the space from a DataFrame."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
@@ -71,6 +80,8 @@ class Model:
             raw = self.predict(given)
         except Exception as error:
             error.add_note(self._failed_rows(rows))
+            for hint in _form_hint(error, rows):
+                error.add_note(hint)
             raise
         y = answered(raw, rows)
         if y.shape == (len(rows), 1):
@@ -183,9 +194,39 @@ def _shape_error(shape: tuple[int, ...], n: int) -> ModelError:
     """Return the error for outputs of another shape than ``(n,)``."""
     text = f"`model` returned shape {shape} for {n} rows; expected ({n},)."
     if len(shape) == 2 and shape[0] == n:
-        advice = "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        advice = (
+            "If these are several outputs, pass one of them, e.g. "
+            "lambda X: model.predict(X)[:, 0]; for a classifier pass "
+            "bayescfx.probability(model, label)."
+        )
         return ModelError(text, parameter="output", advice=advice)
     return ModelError(text, advice="It gets all rows at once and returns one number for each.")
+
+
+def _form_hint(error: Exception, rows: Rows) -> list[str]:
+    """Return a hint for a model that fails because it takes arrays, or tables, and gets the other.
+
+    The error decides: a model is not called again to find out.
+    """
+    if isinstance(rows, pd.DataFrame):
+        return [TAKES_ARRAY_HINT] if _takes_array(error, rows) else []
+    return [TAKES_TABLE_HINT] if _takes_table(error) else []
+
+
+def _takes_array(error: Exception, rows: pd.DataFrame) -> bool:
+    """Return whether an error shows that a model uses a table as an array."""
+    if isinstance(error, KeyError):  # of X[0]
+        return isinstance(error.args[0], int) and error.args[0] not in rows.columns
+    if isinstance(error, AttributeError):  # of X.reshape
+        return "'DataFrame' object" in str(error)
+    return isinstance(error, pd.errors.InvalidIndexError)  # of X[:, 0]
+
+
+def _takes_table(error: Exception) -> bool:
+    """Return whether an error shows that a model uses an array as a table."""
+    if isinstance(error, AttributeError):  # of X.iloc
+        return "'numpy.ndarray' object" in str(error)
+    return isinstance(error, IndexError) and "only integers, slices" in str(error)  # of X["bmi"]
 
 
 def _is_real(value: Any) -> bool:

@@ -129,3 +129,8 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str], *, dpi: int = 200
     date_keys = {".svg": "Date", ".pdf": "CreationDate"}
     metadata = {date_keys[ending]: None} if ending in date_keys else {}
     write(figure, path, dpi=dpi, metadata=metadata)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return sorted(__all__)

@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bayescfx import markup
 from bayescfx.plots.info.changes import ALL_CHANGES, change_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.report_page import About, badge, change_table, folded, named, note
-from bayescfx.result import answer_text, markup, wording
+from bayescfx.result import answer_text, wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from bayescfx import markup
 from bayescfx.data.tables import cells_of
 from bayescfx.data.values import same_cell
 from bayescfx.plots.info import outcomes
@@ -16,7 +17,7 @@ from bayescfx.plots.info.changes import (
 )
 from bayescfx.plots.info.view import View
 from bayescfx.plots.report_page import About, badge, change_table, folded, note, pictures
-from bayescfx.result import answer_text, markup, wording
+from bayescfx.result import answer_text, wording
 from bayescfx.result.answer_text import REASONS, valid_text
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.menu import MENU_HEAD
@@ -163,6 +164,5 @@ def _facts(answer: Explanation) -> str:
         "the search stopped because": REASONS.get(answer.stopped, answer.stopped),
     }
     if best.plausibility is not None:
-        percentile = wording.percentile(best.plausibility)
-        facts["plausibility"] = f"{percentile} of the training rows"
+        facts["plausibility"] = wording.plausibility(best.plausibility)
     return markup.table(["", ""], list(facts.items()))

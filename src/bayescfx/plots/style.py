@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ else:  # matplotlib is loaded when a picture is drawn
     Axes = Figure = Any
 
 COLUMN = 3.3  # inches: one column of a paper
+LEGEND_COLUMNS = 5
 
 # The palette of Okabe and Ito.
 BLUE = "#0072B2"
@@ -121,9 +123,15 @@ def name_axis(scale: Scale, name: str, ax: Axes, *, x: bool) -> None:
         ax.set_xticks(places, labels, rotation=30, ha="right")
 
 
+def legend_lines(n_labels: int) -> int:
+    """Return the number of lines of a legend."""
+    return math.ceil(n_labels / LEGEND_COLUMNS)
+
+
 def legend(ax: Axes) -> None:
     """Put the legend above the axes, where it covers nothing and takes no width from them."""
-    ax.set_title(" ", fontsize=7)
+    n_lines = legend_lines(len(ax.get_legend_handles_labels()[1]))
+    ax.set_title("\n".join([" "] * n_lines), fontsize=7)
     spaces = {"columnspacing": 1.0, "handletextpad": 0.5, "borderaxespad": 0.1}
-    found = ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=5, **spaces)
+    found = ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=LEGEND_COLUMNS, **spaces)
     found.set_in_layout(False)

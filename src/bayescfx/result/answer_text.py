@@ -23,7 +23,7 @@ from bayescfx.result.wording import (
     number,
     number_apart,
     percent,
-    percentile,
+    plausibility,
 )
 
 if TYPE_CHECKING:
@@ -169,8 +169,7 @@ def facts(answer: Explanation) -> str:
     best = answer.best
     if best.changes:
         if best.plausibility is not None:
-            rank = percentile(best.plausibility)
-            parts.append(f"Plausibility: {rank} of the training rows.")
+            parts.append(f"Plausibility: {plausibility(best.plausibility)}.")
         bounds = [] if answer.bound is None else [answer.bound]
         cost = number_apart(best.cost, bounds, 3, rounding=SAME_COST)
         parts.append(cost_text(cost, best.distance, best.n_changes))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bayescfx import markup
 from bayescfx.data.tables import Row
 from bayescfx.result import wording
 from bayescfx.result.valid_range import ValidRange
@@ -70,8 +71,17 @@ class Counterfactual:
         return len(self.changes)
 
     def __repr__(self) -> str:
-        changes = wording.moves(self.changes)
+        return f"Counterfactual({wording.moves(self.changes)}: {self._figures})"
+
+    def _repr_html_(self) -> str:
+        lines = [[str(name), *wording.both(*pair)] for name, pair in self.changes.items()]
+        table = markup.table(["", "before", "after"], lines) if lines else ""
+        figures = self._figures if lines else f"No change: {self._figures}"
+        return markup.page(table, markup.paragraph(f"{figures[:1].upper()}{figures[1:]}."))
+
+    @property
+    def _figures(self) -> str:
+        """Return ``prediction 171, valid, cost 1.2``."""
         output = wording.number(self.output)
         validity = "valid" if self.valid else "not valid"
-        cost = wording.number(self.cost)
-        return f"Counterfactual({changes}: prediction {output}, {validity}, cost {cost})"
+        return f"prediction {output}, {validity}, cost {wording.number(self.cost)}"

@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
+from bayescfx import markup
+from bayescfx.arrays import Array
 from bayescfx.checks import check, reading
 from bayescfx.data.tables import Layout, Row, Rows, as_frame, cells_of, free_name
 from bayescfx.data.values import same_cell
@@ -19,7 +21,8 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.models.model import as_model
 from bayescfx.potentials import Intervals, Target
-from bayescfx.result import answer_text, archive, markup
+from bayescfx.result import answer_text, archive
+from bayescfx.result.answer_frame import answer_frame
 from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
@@ -164,30 +167,33 @@ class Explanation:
         return self.layout.table([list(self.query)])
 
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
-        """Return one line per counterfactual: its row, then its figures.
+        """Return one line per counterfactual, with its row and its figures.
 
-        These are ``output``, ``valid``, ``potential``, ``cost``, ``distance``, ``n_changes`` and,
-        for a space with data, ``plausibility`` (``_`` is appended where a column of that name
-        exists).
+        The columns are ``status`` and ``query_output``; the row, with the dtypes of the data; for
+        each feature that may change the query's own cell, such as ``bmi_before``; ``output``,
+        ``valid``, ``potential``, ``cost``, ``distance``, ``n_changes`` and, for a space with data,
+        ``plausibility``; ``changes`` as text, ``n_evaluations`` and ``stopped``. ``_`` is appended
+        to names that columns of the data have.
 
         Parameters
         ----------
         changes_only : bool, default False
             Show only the columns in which a counterfactual differs from the query, with ``"-"``
-            where it does not. Otherwise all columns, with the dtypes of the data.
+            where it does not, and the figures from ``output`` to ``plausibility``.
         """
         check(isinstance(changes_only, bool), "changes_only", "True or False", changes_only)
-        frame = as_frame(self.rows)
-        columns = list(frame.columns)
-        if changes_only:
-            frame = self._changed_columns(frame)
+        if not changes_only:
+            return answer_frame(self)
+        rows = as_frame(self.rows)
+        columns = list(rows.columns)
+        frame = self._changed_columns(rows)
         for name in self.figure_names:
             frame[free_name(name, columns)] = [getattr(c, name) for c in self.counterfactuals]
         return frame
 
     @property
     def figure_names(self) -> tuple[str, ...]:
-        """The attributes of a counterfactual that follow its row in a table."""
+        """The attributes of a counterfactual that follow the changed columns in a table."""
         names = ("output", "valid", "potential", "cost", "distance", "n_changes")
         return names if self.best.plausibility is None else (*names, "plausibility")
 
@@ -243,6 +249,15 @@ class Explanation:
 
     def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
         """Return the false claims of this answer in words; empty if :meth:`verify` holds."""
+        return self.violations_given(model, space, None)
+
+    def violations_given(
+        self, model: object, space: Space | None, outputs: Array | None
+    ) -> tuple[str, ...]:
+        """Return the false claims, given the model's outputs ``(1 + k,)`` if they are known.
+
+        The first is that of the query, the others are those of the counterfactuals.
+        """
         space = self.space if space is None else space
         check(isinstance(space, Space), "space", "a Space", space, SpaceError)
         if space.unrestored:
@@ -256,7 +271,7 @@ class Explanation:
             accepted = self.target.acceptance(self.output, self.tolerance)
             if accepted != self.accepted or self.target.wanted(self.output) != self.wanted:
                 return ("the target asks for other outputs",)
-        return violations(self, as_model(model, region.schema), region, accepted)
+        return violations(self, as_model(model, region.schema), region, accepted, outputs)
 
     @property
     def verdict(self) -> str:

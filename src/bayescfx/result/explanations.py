@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -10,13 +11,21 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import pandas as pd
 
+from bayescfx import markup
+from bayescfx.arrays import Array
 from bayescfx.checks import check, is_several, reading
-from bayescfx.data.tables import free_name
+from bayescfx.data.tables import Rows, free_name, join
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError
-from bayescfx.result import answer_text, archive, markup, wording
+from bayescfx.models.model import as_model
+from bayescfx.result import answer_text, archive, wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.verification import UNFIT, claimed_rows
+from bayescfx.space.space import Space
+
+#: Rows that `Explanations.verify` sends to the model at once; limits its memory.
+ROWS_PER_CALL = 10_000
 
 
 class Explanations(Sequence[Explanation]):
@@ -114,6 +123,54 @@ class Explanations(Sequence[Explanation]):
         lines = [_importance(name, found, n_changing) for name, found in most_frequent_first]
         return pd.DataFrame(lines)
 
+    def verify(self, model: object, space: Space | None = None) -> bool:
+        """Return whether everything the answers claim is true; see `Explanation.verify`.
+
+        The rows of all answers are scored together, at most 10,000 in a call of the model.
+
+        Parameters
+        ----------
+        model : object
+            The model.
+        space : Space, optional
+            The space of the search, if the answers come from JSON and its rules are functions.
+        """
+        return not self.violations(model, space)
+
+    def violations(self, model: object, space: Space | None = None) -> dict[int, tuple[str, ...]]:
+        """Return the false claims in words, by position of the answer; empty if there are none."""
+        found = {}
+        for i, (answer, outputs) in enumerate(zip(self, self._scored_again(model), strict=True)):
+            false = answer.violations_given(model, space, outputs)
+            if false:
+                found[i] = false
+        return found
+
+    def _scored_again(self, model: object) -> list[Array | None]:
+        """Return the model's outputs ``(1 + k,)`` of each answer's rows, in few calls.
+
+        None for an answer that is scored alone: its rows do not fit its columns, or its columns
+        are not those of the first answer.
+        """
+        tables: dict[int, Rows] = {}
+        for i, answer in enumerate(self):
+            if answer.layout == self[0].layout:
+                with contextlib.suppress(*UNFIT):
+                    tables[i] = claimed_rows(answer)
+        outputs: list[Array | None] = [None] * len(self)
+        if not tables:
+            return outputs
+        checked = as_model(model, self[0].space.schema)
+        ends = np.cumsum([len(table) for table in tables.values()])
+        call_of = (ends - 1) // ROWS_PER_CALL
+        for call in np.unique(call_of):
+            positions = [i for i, c in zip(tables, call_of, strict=True) if c == call]
+            scores = checked.scores(join([tables[i] for i in positions]))
+            sizes = [len(tables[i]) for i in positions]
+            for i, part in zip(positions, np.split(scores, np.cumsum(sizes[:-1])), strict=True):
+                outputs[i] = part
+        return outputs
+
     def to_json(self) -> str:
         """Return all answers as JSON; evaluations that they share are written once."""
         stores = {id(answer.evaluations): answer.evaluations for answer in self}
@@ -152,10 +209,13 @@ class Explanations(Sequence[Explanation]):
 
     def __repr__(self) -> str:
         n_rows = sum(a.n_evaluations for a in self)
-        lines = [f"{self.counted()}; scored {wording.count(n_rows, 'row')}"]
+        head = f"{self.counted()}; scored {wording.count(n_rows, 'row')}"
+        cells = []
         for label, answer in zip(self.index[: self.n_printed], self._answers, strict=False):
             status = "" if answer.reached else f" ({answer.status.replace('_', ' ')})"
-            lines.append(f"  {wording.label(label)}. {answer_text.sentence(answer)}{status}")
+            name = f"  {self.index_name} {wording.label(label)}"
+            cells.append((name, f"{answer_text.sentence(answer)}{status}"))
+        lines = [head, *wording.aligned(cells, "<<")]
         n_hidden = len(self) - self.n_printed
         if n_hidden > 0:
             lines.append(f"  … and {n_hidden} more")

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bayescfx.data.tables import cells_of, free_name
-from bayescfx.result import answer_text, wording
+from bayescfx.result.answer_frame import HEAD, TAIL, figures_of, movable_columns, names_before
 from bayescfx.result.explanation import Explanation
-from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
 
-_HEAD = {"status": "string", "query_output": "float64"}
-_TAIL = {
+_DTYPES = {
+    "status": "string",
+    "query_output": "float64",
     "output": "float64",
     "valid": "boolean",
     "potential": "float64",
@@ -55,7 +55,7 @@ def flat_table(
     refused : dict of int to str
         Why a query can't be asked, by position of the query.
     """
-    movable = _movable_columns(space)
+    movable = movable_columns(space)
     columns = _columns(space, movable)
     positions: list[int] = []
     lines: list[list[Any]] = []
@@ -75,21 +75,15 @@ def flat_table(
     return frame.set_axis(index.take(positions), axis=0)
 
 
-def _movable_columns(space: Space) -> list[int]:
-    """Return the positions of the columns that may change: the query's own cells are kept too."""
-    schema = space.schema
-    fixed = {schema.positions[name] for name, limits in limits_of(space).items() if limits.fixed}
-    return [c for c, feature in enumerate(schema.feature_at) if feature not in fixed]
-
-
 def _columns(space: Space, movable: Sequence[int]) -> list[FlatColumn]:
     """Return all columns: head, the row, the query's movable cells, tail."""
     row = [FlatColumn(column.name, _dtype(column.dtype)) for column in space.schema.columns]
     names = [column.name for column in row]
-    head = [FlatColumn(free_name(name, names), dtype) for name, dtype in _HEAD.items()]
-    tail = [FlatColumn(free_name(name, names), dtype) for name, dtype in _TAIL.items()]
-    taken = [column.name for column in (*row, *head, *tail)]
-    before = [FlatColumn(free_name(f"{names[c]}_before", taken), row[c].dtype) for c in movable]
+    old = names_before((names[c] for c in movable), names)
+    before = [FlatColumn(name, row[c].dtype) for name, c in zip(old, movable, strict=True)]
+    taken = [*names, *old]
+    head = [FlatColumn(free_name(name, taken), _DTYPES[name]) for name in HEAD]
+    tail = [FlatColumn(free_name(name, taken), _DTYPES[name]) for name in (*TAIL, "error")]
     return [*head, *row, *before, *tail]
 
 
@@ -102,26 +96,10 @@ def _answer_lines(answer: Explanation, movable: Sequence[int]) -> Iterator[list[
     query = cells_of(answer.query_rows)[0]
     before = [query[c] for c in movable]
     for found, row in zip(answer.counterfactuals, cells_of(answer.rows), strict=True):
-        changes = answer_text.best_moves(answer)
-        if found.changes:
-            changes = wording.moves(found.changes)
-        yield [
-            answer.status,
-            answer.output,
-            *row,
-            *before,
-            found.output,
-            found.valid,
-            found.potential,
-            found.cost,
-            found.distance,
-            found.n_changes,
-            found.plausibility,
-            changes,
-            answer.n_evaluations,
-            answer.stopped,
-            None,  # no error
-        ]
+        figures = figures_of(answer, found)
+        head = [figures[name] for name in HEAD]
+        tail = [figures[name] for name in TAIL]
+        yield [*head, *row, *before, *tail, None]  # no error
 
 
 def _dtype(dtype: Any) -> Any:

@@ -20,18 +20,28 @@ from bayescfx.space.region import Region
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation
 
+#: Errors of rows that do not fit their columns.
+UNFIT = (TypeError, ValueError, LookupError, OverflowError)
+
 
 def violations(
-    answer: Explanation, model: Model, region: Region, accepted: Intervals
+    answer: Explanation,
+    model: Model,
+    region: Region,
+    accepted: Intervals,
+    outputs: Array | None = None,
 ) -> tuple[str, ...]:
-    """Return the claims of an answer that are false, one sentence each."""
+    """Return the claims of an answer that are false, one sentence each.
+
+    `outputs` ``(1 + k,)`` are the model's, of the query and of each counterfactual, if known.
+    """
     try:
         rows = answer.rows
-        scored = join([answer.layout.table([list(answer.query)]), rows])
-    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        scored = claimed_rows(answer)
+    except UNFIT as error:
         return (f"a row does not fit its columns: {error}",)
     claimed = np.array([answer.output, *(c.output for c in answer.counterfactuals)])
-    outputs, is_wrong, is_same = _score_again(model, scored, claimed)
+    outputs, is_wrong, is_same = _score_again(model, scored, claimed, outputs)
     # Where a claim differs by rounding only, the claim decides on which side of an edge it lies.
     decisive = np.where(is_same, claimed, outputs)
     found = [
@@ -41,6 +51,11 @@ def violations(
     ]
     found = found or _false_changes(answer, region, rows, scored)
     return tuple(found or _false_ranges(answer, model, region, accepted))
+
+
+def claimed_rows(answer: Explanation) -> Rows:
+    """Return the query and the counterfactuals as one table; raise `UNFIT` if they are none."""
+    return join([answer.layout.table([list(answer.query)]), answer.rows])
 
 
 def _false_outputs(is_wrong: Mask) -> list[str]:
@@ -113,7 +128,9 @@ def _same_changes(claimed: Mapping[Any, Any], actual: Mapping[Any, Any]) -> bool
     return all(same_cell(claimed.get(name), pair) for name, pair in actual.items())
 
 
-def _score_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask, Mask]:
+def _score_again(
+    model: Model, rows: Rows, claimed: Array, outputs: Array | None
+) -> tuple[Array, Mask, Mask]:
     """Return outputs ``(n,)``, whether each contradicts its claim, and whether it equals it.
 
     Some models add up in another order when a row comes in another batch. If any output differs by
@@ -121,7 +138,8 @@ def _score_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask,
     differences between these scores count as rounding. A few units of single precision count as
     rounding, too, if all numbers are single precision.
     """
-    outputs = model.scores(rows)
+    if outputs is None:
+        outputs = model.scores(rows)
     with np.errstate(invalid="ignore"):  # infinite outputs differ from all
         size = np.abs(outputs)
         difference = np.abs(outputs - claimed)

@@ -205,6 +205,18 @@ def percentile(share: float) -> str:
     return f"{rank}{ending} percentile"
 
 
+def plausibility(share: float) -> str:
+    """Return the share of the training rows that are less plausible, in words.
+
+    >>> plausibility(0.15)
+    '15th percentile of the training rows (15 % are less typical)'
+    """
+    rank = percentile(share)
+    beyond = {"below": "nearly all are more typical", "above": "nearly all are less typical"}
+    explanation = beyond.get(rank.split()[0], f"{round(100 * share)} % are less typical")
+    return f"{rank} of the training rows ({explanation})"
+
+
 def count(n: int, noun: str) -> str:
     """Return a number with its noun: ``1 row``, ``2 rows``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

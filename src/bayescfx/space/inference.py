@@ -17,8 +17,12 @@ from bayescfx.checks import check, is_a, shown
 from bayescfx.data import Feature, infer
 from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Column, as_pandas, cells_in
-from bayescfx.errors import SpaceError, suggest
+from bayescfx.errors import SpaceError, SpaceWarning, suggest, warn
 
+#: A text column identifies the rows if at least this share of its cells are different texts ...
+IDENTIFIER_SHARE = 0.95  # set by judgement, tests/space/test_identifiers.py, 2026-11-19
+#: ... of at least so many rows: fewer may all be different by chance.
+IDENTIFIER_ROWS = 30
 #: Rows that scales are computed from. Set by judgement, 2026-11-18.
 SCALE_ROWS = 100_000
 #: Rows that a space keeps as its background. Set by judgement, 2026-11-18; `make quality`.
@@ -70,6 +74,33 @@ def infer_schema(
         features[name] = infer(name, cells, kinds.get(name))
     columns = tuple(map(Column, frame.columns, frame.dtypes))
     return Schema(features, columns, dtype, {})
+
+
+def identifiers(
+    frame: pd.DataFrame, schema: Schema, kinds: Mapping[Hashable, str | Feature]
+) -> list[Hashable]:
+    """Return the text columns in which nearly every row has a value of its own, with a warning.
+
+    Columns named in `kinds` are not among them.
+    """
+    inferred = {name: f for name, f in schema.features.items() if name not in kinds}
+    found = [name for name, f in inferred.items() if _identifies_rows(frame[name], f)]
+    for name in found:
+        n_texts = len(inferred[name].levels)
+        warn(
+            f"column {name!r} identifies the rows: {n_texts} different texts in {len(frame)} rows. "
+            f"It never changes. Pass kinds={{{name!r}: 'categorical'}} if it may, or leave it out.",
+            SpaceWarning,
+        )
+    return found
+
+
+def _identifies_rows(cells: pd.Series[Any], feature: Feature) -> bool:
+    """Return whether a column has text of its own in nearly every row."""
+    if not feature.categorical or not isinstance(feature.levels[0], str):
+        return False
+    n_known = int(cells.notna().sum())
+    return n_known >= IDENTIFIER_ROWS and len(feature.levels) >= IDENTIFIER_SHARE * n_known
 
 
 def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:

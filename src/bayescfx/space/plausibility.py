@@ -5,7 +5,8 @@ equally many data rows each, or one bin per level. The pairs of features with th
 information form the tree. The score of a row is the log ratio between how often its bins occur
 together along the tree and how often they would if features were independent. The resolution of
 each pair maximises the score of left-out rows. A value far from all data, or a level without data,
-scores like a pair of bins that never occurs.
+scores like a pair of bins that never occurs. Columns in which most rows have a level of their own,
+such as names and numbers of customers, say nothing about other rows and are left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _BITS = 6  # there are 2**6 bins
 _MISSING = 2**_BITS  # the bin of missing cells
 # A value is supported by the data if it lies within this share of the range from a data value.
 _REACH = 1.0 / 16.0
+# A column of levels is left out if more than this share of the rows have a level of their own.
+_MOST_UNIQUE = 0.5  # set by judgement, tests/space/test_plausibility.py, 2026-11-19
 # Numerical: scores closer than this are ties, which differ by rounding only.
 _TIE = 1e-9
 
@@ -132,8 +135,10 @@ class Plausibility:
 
     Parameters
     ----------
+    positions : array of int
+        The features that the model uses.
     columns : tuple of Bins
-        The bins of each feature.
+        The bins of each of these.
     pairs : tuple of Pair
         The edges of the tree.
     unseen : float
@@ -142,6 +147,7 @@ class Plausibility:
         Scores of left-out data rows, sorted.
     """
 
+    positions: Indices
     columns: tuple[Bins, ...]
     pairs: tuple[Pair, ...]
     unseen: float
@@ -150,7 +156,12 @@ class Plausibility:
     @classmethod
     def fit(cls, data: Array, features: Iterable[Feature]) -> Plausibility:
         """Return the model of data rows of codes ``(n, d)``."""
-        columns = tuple(Bins.of(data[:, j], f.categorical) for j, f in enumerate(features))
+        kinds = [feature.categorical for feature in features]
+        positions = _informative(data, kinds)
+        data = data[:, positions]
+        if not len(positions):
+            return cls(positions, (), (), 0.0, np.zeros(len(data)))
+        columns = tuple(Bins.of(data[:, k], kinds[j]) for k, j in enumerate(positions))
         binned = np.column_stack([bins.assign(data[:, j])[0] for j, bins in enumerate(columns)])
         unseen = -float(np.log(len(data) + 1.0))
         isolated = [bins.isolated(data[:, j]) for j, bins in enumerate(columns)]
@@ -162,13 +173,15 @@ class Plausibility:
             pair, left_out = max(candidates, key=lambda one: float(one[1].mean()))
             pairs.append(pair)
             scores += left_out
-        return cls(columns, tuple(pairs), unseen, np.sort(scores))
+        return cls(positions, columns, tuple(pairs), unseen, np.sort(scores))
 
     def score(self, X: Array) -> Array:
         """Return the scores ``(n,)`` of rows of codes ``(n, d)``."""
-        assigned = [bins.assign(X[:, j]) for j, bins in enumerate(self.columns)]
-        n_unseen = np.sum([is_unseen for _, is_unseen in assigned], axis=0, dtype=float)
-        total = self.unseen * n_unseen
+        pairs = zip(self.columns, self.positions, strict=True)
+        assigned = [bins.assign(X[:, j]) for bins, j in pairs]
+        total = np.zeros(len(X))
+        for _, is_unseen in assigned:
+            total += self.unseen * is_unseen
         for pair in self.pairs:
             i = self.columns[pair.i].coarsen(assigned[pair.i][0], pair.shift)
             j = self.columns[pair.j].coarsen(assigned[pair.j][0], pair.shift)
@@ -184,6 +197,18 @@ class Plausibility:
         n_below = np.searchsorted(self.scores, score - _TIE)
         n_not_above = np.searchsorted(self.scores, score + _TIE)
         return np.asarray((n_below + n_not_above) / 2 / len(self.scores))
+
+
+def _informative(data: Array, categorical: Sequence[bool]) -> Indices:
+    """Return the positions of the columns of codes ``(n, d)`` that say something about others."""
+    found = []
+    for j, is_categorical in enumerate(categorical):
+        codes = data[:, j]
+        _, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
+        n_unique = int((counts == 1).sum())
+        if not is_categorical or n_unique <= _MOST_UNIQUE * counts.sum():
+            found.append(j)
+    return np.array(found, dtype=np.intp)
 
 
 def _information(columns: Sequence[Bins], binned: Indices) -> Array:

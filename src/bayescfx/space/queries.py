@@ -82,6 +82,8 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
     errors: dict[int, BayesCFXError] = {}
     own, positions = _encode_all(space.schema, as_pandas(rows), errors)
     is_outside = space.schema.is_outside(own.codes).any(axis=1)
+    # New rows have new names and numbers.
+    identifiers = {name for name, limits in limits_of(space).items() if limits.identifies_rows}
     for k in np.flatnonzero(is_outside).tolist():
         cells = own.part(k).cells
         i = positions[k]
@@ -91,8 +93,9 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
             errors[i] = error
             continue
         shared, _, _ = shared.covering(cells, "query")
-        grown = "; ".join(growth)
-        notes[i] = [f"the query lies outside the space, which grew for it: {grown}."]
+        grown = "; ".join(text for name, text in growth.items() if name not in identifiers)
+        if grown:
+            notes[i] = [f"the query lies outside the space, which grew for it: {grown}."]
     if errors:
         good = [k for k, i in enumerate(positions) if i not in errors]
         own = Own(own.codes[good], tuple(column[good] for column in own.cells))

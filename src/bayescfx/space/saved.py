@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayescfx import markup
 from bayescfx.data import Feature
 from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Column, dtype_from_plain, dtype_to_plain
@@ -23,19 +24,36 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 FORMAT = 2
+_HEAD = ("feature", "kind", "values", "unit of change", "limits")
 
 
 def describe(space: Space, most: int = 60) -> str:
     """Return a table of at most so many features, those that may move first, and the rules."""
     lines = _feature_lines(space)
-    head = ("feature", "kind", "values", "unit of change", "limits")
-    text = [f"Space of {len(space.features)} features"]
-    text += _aligned([head, *lines[:most]])
+    text = [_title(space)]
+    text += _aligned([_HEAD, *lines[:most]])
     if len(lines) > most:
         text.append(f"  … and {len(lines) - most} more")
-    text += [rule.words.line for rule in space.rules if rule.words.line]
-    text += [f"not restored: {label}" for label in space.unrestored]
-    return "\n".join([*text, space.price.words])
+    return "\n".join([*text, *_rule_lines(space)])
+
+
+def describe_html(space: Space) -> str:
+    """Return the description as a block of HTML with all features, as notebooks show it."""
+    table = markup.table(_HEAD, _feature_lines(space), all_left=True)
+    rules = [markup.paragraph(line) for line in _rule_lines(space)]
+    return markup.page(markup.paragraph(_title(space)), table, *rules)
+
+
+def _title(space: Space) -> str:
+    """Return ``Space of 10 features``."""
+    return f"Space of {len(space.features)} features"
+
+
+def _rule_lines(space: Space) -> list[str]:
+    """Return the rules over several features, those that are not restored, and the cost."""
+    rules = [rule.words.line for rule in space.rules if rule.words.line]
+    lost = [f"not restored: {label}" for label in space.unrestored]
+    return [*rules, *lost, space.price.words]
 
 
 def _feature_lines(space: Space) -> list[tuple[str, ...]]:
@@ -48,7 +66,7 @@ def _feature_lines(space: Space) -> list[tuple[str, ...]]:
         # three digits, with an exponent only for very large or small numbers
         unit = f"{float(f'{scale:.3g}'):g}"
         line = (str(name), feature.kind, feature.words, unit, ", ".join(limits))
-        if {"fixed", "derived"} & set(limits):
+        if any(text.startswith(("fixed", "derived")) for text in limits):
             still.append(line)
         else:
             movable.append(line)

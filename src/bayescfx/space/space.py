@@ -109,6 +109,7 @@ class Space(SpaceFields):
         Numbers that all lie on a decimal grid, such as 0.1, move on it: the answers have as many
         decimals as the data. ``print(space)`` shows the steps, `steps` changes them. Text is
         categorical. A column with more than 20 dates, all written in the same way, is a `Moment`.
+        Text that identifies the rows, such as names, never changes; a warning says so.
 
         Parameters
         ----------
@@ -135,13 +136,15 @@ class Space(SpaceFields):
             schema = replace(schema, like=X[:0])  # type: ignore[index]  # polars or Arrow
         by_hand = {name for name, kind in kinds.items() if isinstance(kind, Feature)}
         rows = inference.background(frame, schema)
-        return cls._of(
+        space = cls._of(
             schema=schema,
             scale=inference.scales(schema, frame),
             sample=Background(rows, tuple(schema.features.values())),
             inferred=frozenset(schema.names) - by_hand,
             graded=inference.graded(schema.features, kinds),
         )
+        names = inference.identifiers(frame, schema, kinds)
+        return limits.fix_identifiers(space, names) if names else space
 
     @classmethod
     def _of(cls, **fields: Any) -> Space:
@@ -237,6 +240,7 @@ class Space(SpaceFields):
     # ── text and files ──
 
     __str__ = saved.describe
+    _repr_html_ = saved.describe_html
     to_dict = saved.to_dict
 
     def __repr__(self) -> str:

@@ -243,7 +243,7 @@ def test_a_missing_level_is_neither_this_one_nor_another() -> None:
 
 def test_levels_that_are_allowed_are_all_that_is_tried() -> None:
     frame = pd.DataFrame({"level": [f"l{i}" for i in range(200)], "x": np.arange(200.0)})
-    space = Space.from_data(frame).require("level in ['l7', 'l9']")
+    space = Space.from_data(frame, {"level": "categorical"}).require("level in ['l7', 'l9']")
     region = space.around(frame.iloc[3])
     choices = region.choices[0]
     assert choices is not None

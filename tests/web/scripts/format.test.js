@@ -53,10 +53,19 @@ test("counts, shares and durations have units", () => {
 });
 
 test("percentiles have their ending", () => {
-  const ranks = [0.01, 0.02, 0.03, 0.04, 0.11, 0.12, 0.13, 0.21, 1];
+  const ranks = [0.01, 0.02, 0.03, 0.04, 0.11, 0.12, 0.13, 0.21, 0.98];
   const endings = ranks.map((share) => format.percentile(share).split(" ")[0]);
-  const expected = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "100th"];
+  const expected = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "98th"];
   assert.deepEqual(endings, expected);
+});
+
+test("plausibility is explained", () => {
+  const texts = [0.001, 0.15, 0.999].map(format.plausibility);
+  assert.deepEqual(texts, [
+    "below the 1st percentile of the training rows (nearly all are more typical)",
+    "15th percentile of the training rows (15 % are less typical)",
+    "above the 99th percentile of the training rows (nearly all are less typical)",
+  ]);
 });
 
 test("steps are 1, 2 or 5 times a power of ten", () => {

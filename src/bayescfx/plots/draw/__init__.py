@@ -14,7 +14,7 @@ from bayescfx.plots.style import COLUMN, Axes, matplotlib, styled
 DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]] = {
     ChangeInfo: (draw_changes.draw_changes, draw_changes.changes_height),
     MovementInfo: (draw_changes.draw_movements, draw_changes.movements_height),
-    AlternativesInfo: (draw_changes.draw_alternatives, lambda info: 0.4 + 0.42 * len(info.names)),
+    AlternativesInfo: (draw_changes.draw_alternatives, draw_changes.alternatives_height),
     ConvergenceInfo: (draw_outcomes.draw_convergence, lambda info: 2.2),
     PotentialInfo: (draw_outcomes.draw_potential, lambda info: 2.2),
     ResponseInfo: (draw_outcomes.draw_response, lambda info: 2.3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,16 @@ _NAME = 0.26
 _VALUE = 0.24
 _MOST_TRANSITIONS = 6  # changes of levels that a feature lists
 _HIDDEN = 0.6  # height of the line that counts the changes left out
+_BELOW = 0.16  # from a scale down to the text below it
+_LINE = 0.25  # height of a line of small text
+_LETTERS = 33  # of small text that fit below a scale
+_SMALL: dict[str, Any] = {
+    "va": "top",
+    "color": GREY,
+    "fontsize": 6,
+    "bbox": {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
+    "zorder": 3.5,
+}
 
 
 def draw_changes(info: ChangeInfo, ax: style.Axes) -> None:
@@ -251,7 +262,11 @@ def draw_alternatives(info: AlternativesInfo, ax: style.Axes) -> None:
         band = [low, max(high, low + 0.012)]
         ax.fill_between(band, n_scales - 1.26, n_scales - 0.74, color=TARGET, lw=0)
     for y in range(n_scales):
-        _draw_scale(info.names[y], info.ends[y], info.marks[y], y, ax)
+        _draw_name(info.names[y], y, ax)
+        if info.ordered[y]:
+            ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
+            _write_ends(info.ends[y], info.marks[y], y, ax)
+        _write_marks(info.marks[y], y, ax)
     down = range(n_scales)
     grey: dict[str, Any] = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (3, 2)), "zorder": 2}
     ax.plot(info.query, down, marker="o", mfc=PAPER, mec=GREY, ms=4.5, label="query", **grey)
@@ -263,16 +278,32 @@ def draw_alternatives(info: AlternativesInfo, ax: style.Axes) -> None:
     style.legend(ax)
 
 
-def _draw_scale(
-    name: str, ends: tuple[str, str], marks: dict[float, str], y: float, ax: style.Axes
-) -> None:
-    """Draw the scale of one feature with its name, its ends and the levels taken."""
+def alternatives_height(info: AlternativesInfo) -> float:
+    """Return the height of the picture, in inches."""
+    n_labels = 1 + len(info.answers)  # the query, too
+    return 0.26 + 0.14 * style.legend_lines(n_labels) + 0.42 * len(info.names)
+
+
+def _draw_name(name: str, y: float, ax: style.Axes) -> None:
+    """Write the name of a scale to its left."""
     label = "\n".join(style.fitted(name, 16, 3))
     ax.text(_LEFT, y, label, va="center", fontweight="bold", linespacing=1.0)
-    ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
-    texts = [(0.0, style.clip(ends[0], 12)), (1.0, style.clip(ends[1], 12))]
-    texts += [(place, style.clip(text, 20)) for place, text in marks.items()]
-    box = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6}
-    small: dict[str, Any] = {"va": "top", "color": GREY, "fontsize": 6, "bbox": box, "zorder": 2.5}
-    for place, text in texts:
-        ax.text(place, y + 0.16, text, ha=_side(place), **small)
+
+
+def _write_ends(ends: tuple[str, str], marks: dict[float, str], y: float, ax: style.Axes) -> None:
+    """Write the ends of a scale below it, except where a level is written that is taken."""
+    for place, text in zip((0.0, 1.0), ends, strict=True):
+        if place not in marks:
+            ax.text(place, y + _BELOW, style.clip(text, 12), ha=_side(place), **_SMALL)
+
+
+def _write_marks(marks: dict[float, str], y: float, ax: style.Axes) -> None:
+    """Write levels below their places: on up to three lines, in turn, as they need room."""
+    longest = max(map(len, marks.values()), default=0)
+    room = _LETTERS / max(1, len(marks))  # for a level, if there is one line
+    n_lines = min(math.ceil((longest + 2) / room), 3)
+    sides = {0.0: "left", 1.0: "right"}
+    for k, place in enumerate(sorted(marks)):
+        text = style.clip(marks[place], int(n_lines * room) - 2)
+        height = y + _BELOW + _LINE * (k % n_lines)
+        ax.text(place, height, text, ha=sides.get(place, "center"), **_SMALL)

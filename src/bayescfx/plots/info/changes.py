@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, same_codes
-from bayescfx.data import Real
+from bayescfx.data import Feature, Real
 from bayescfx.plots.info.outcomes import output_range
 from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals
@@ -167,6 +168,30 @@ class MovementInfo(NamedTuple):
     answers: int
 
 
+@dataclass(frozen=True)
+class LevelsTaken:
+    """Levels without order, side by side: a place for each that the query or an answer takes."""
+
+    feature: Feature
+    codes: tuple[float, ...]  # distinct
+    ordered = False
+    ends = ("", "")
+
+    @classmethod
+    def of(cls, feature: Feature, codes: Iterable[float]) -> LevelsTaken:
+        """Return the places of the codes of the query and the answers, in this order."""
+        return cls(feature, tuple(dict.fromkeys(codes)))
+
+    def place(self, code: float) -> float:
+        """Return the place of a code, 0 to 1; the middle if there is only one."""
+        n_gaps = len(self.codes) - 1
+        return self.codes.index(code) / n_gaps if n_gaps else 0.5
+
+    def label(self, code: float) -> str:
+        """Return a level as text."""
+        return self.feature.label(code)
+
+
 class AlternativesInfo(NamedTuple):
     """Several answers side by side: places 0 to 1 on the scales of what they change.
 
@@ -174,10 +199,13 @@ class AlternativesInfo(NamedTuple):
     ----------
     names : tuple of str
         The features, then the output.
+    ordered : tuple of bool
+        Whether places on the scale have an order. On another scale only the levels taken have a
+        place: the query's is the first, the others are those of the answers, in their order.
     ends : tuple of (str, str)
         The ends of the scales; empty for levels without order.
     marks : tuple of dict
-        For levels without order: those taken, by place.
+        The levels taken, by place; empty for numbers.
     query : tuple of float
         Places of the query.
     answers : tuple of tuple of float
@@ -189,6 +217,7 @@ class AlternativesInfo(NamedTuple):
     """
 
     names: tuple[str, ...]
+    ordered: tuple[bool, ...]
     ends: tuple[tuple[str, str], ...]
     marks: tuple[dict[float, str], ...]
     query: tuple[float, ...]
@@ -361,15 +390,15 @@ def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
     features = _moved_features(view)[:most]
     outputs = [each.output for each in found]
     output_scale = _output_scale(answer, *outputs)
-    scales = [Scale.of(region, j, *view.answers[:, j].tolist()) for j in features]
-    scales.append(output_scale)
+    scales = [*(_parallel_scale(view, j) for j in features), output_scale]
     codes = np.vstack([region.query, view.answers])[:, features]
     table = np.column_stack([codes, [answer.output, *outputs]])  # the output on the last scale
     query, *others = (_places(scales, row) for row in table.tolist())
     names = [str(region.names[j]) for j in features]
     return AlternativesInfo(
         names=(*names, wording.Output.of(answer.about).label),
-        ends=tuple(map(_ends, scales)),
+        ordered=tuple(scale.ordered for scale in scales),
+        ends=tuple(scale.ends for scale in scales),
         marks=tuple(map(_marks, scales, table.T.tolist())),
         query=query,
         answers=tuple(others),
@@ -391,18 +420,22 @@ def _accepted_places(answer: Explanation, scale: Scale) -> tuple[tuple[float, fl
     return tuple((scale.place(low), scale.place(high)) for low, high in answer.accepted)
 
 
-def _ends(scale: Scale) -> tuple[str, str]:
-    """Return the labels of both ends of an ordered scale; none of another."""
-    return scale.ends if scale.ordered else ("", "")
+def _parallel_scale(view: View, j: int) -> Scale | LevelsTaken:
+    """Return the scale of feature `j` for all answers."""
+    region = view.region
+    codes = view.answers[:, j].tolist()
+    if not region.categorical[j]:
+        return Scale.of(region, j, *codes)
+    return LevelsTaken.of(region.axes[j].feature, [float(region.query[j]), *codes])
 
 
-def _places(scales: Sequence[Scale], codes: Sequence[float]) -> tuple[float, ...]:
+def _places(scales: Sequence[Scale | LevelsTaken], codes: Sequence[float]) -> tuple[float, ...]:
     """Return the place of each code on its scale."""
     return tuple(scale.place(code) for scale, code in zip(scales, codes, strict=True))
 
 
-def _marks(scale: Scale, codes: Sequence[float]) -> dict[float, str]:
-    """Return the labels of levels without order, by place; none for an ordered scale."""
-    if scale.ordered:
+def _marks(scale: Scale | LevelsTaken, codes: Sequence[float]) -> dict[float, str]:
+    """Return the labels of levels, by place; none for numbers."""
+    if not scale.feature.has_levels:
         return {}
     return {scale.place(code): scale.label(code) for code in codes}

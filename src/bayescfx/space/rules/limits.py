@@ -53,6 +53,8 @@ class Limits(Rule):
         Allowed codes of a feature with levels.
     move : tuple of two floats
         Limits relative to the query.
+    identifies_rows : bool
+        Whether it is fixed because each data row has a value of its own.
     """
 
     name: Hashable
@@ -61,6 +63,7 @@ class Limits(Rule):
     between: Pair = _ANYWHERE
     levels: tuple[float, ...] | None = None
     move: Pair = _ANYWHERE
+    identifies_rows: bool = False
 
     rank = 0
 
@@ -74,7 +77,7 @@ class Limits(Rule):
         if name != self.name:
             return ""
         if self.fixed:
-            return "fixed"
+            return "fixed (identifies the rows)" if self.identifies_rows else "fixed"
         parts = []
         if self.side:
             parts.append("only up" if self.side > 0 else "only down")
@@ -224,6 +227,12 @@ def fix(space: Space, *names: Hashable) -> Space:
     return _with_limits(space, values, lambda old, _feature, _value: replace(old, fixed=True))
 
 
+def fix_identifiers(space: Space, names: Iterable[Hashable]) -> Space:
+    """Return the space in which features that identify the rows never change."""
+    found = [Limits(name, fixed=True, identifies_rows=True) for name in names]
+    return space.with_rules(*found)
+
+
 def allow(space: Space, *names: Hashable) -> Space:
     """Return the space in which only these features may change."""
     allowed = {space.name(name) for name in names}
@@ -245,8 +254,13 @@ def _directed(space: Space, names: Iterable[Hashable], side: int, verb: str) -> 
 
     def change(old: Limits, feature: Feature, _: None) -> Limits:
         check_ordered(old.name, feature, verb)
-        # both directions together mean fixed
-        return replace(old, side=side, fixed=old.fixed or old.side == -side)
+        if old.side == -side:
+            other = "only_down" if side > 0 else "only_up"
+            raise SpaceError(
+                f"`{verb}` for {old.name!r} contradicts `{other}`. Leave one of them out, or call "
+                f"fix({old.name!r}) if it must not change."
+            )
+        return replace(old, side=side)
 
     return _with_limits(space, {space.name(name): None for name in names}, change)
 

@@ -126,9 +126,23 @@ export const percent = (share) => `${Math.round(100 * share)} %`;
  */
 export function percentile(share) {
   const rank = Math.round(100 * share);
+  if (rank < 1) return "below the 1st percentile";
+  if (rank > 99) return "above the 99th percentile";
   const isTeen = rank % 100 >= 11 && rank % 100 <= 13;
   const ending = isTeen ? "th" : (["th", "st", "nd", "rd"][rank % 10] ?? "th");
   return `${rank}${ending} percentile`;
+}
+
+/**
+ * Return the share of the training rows that are less plausible, in words.
+ * @param {number} share
+ */
+export function plausibility(share) {
+  const rank = percentile(share);
+  let explanation = `${percent(share)} are less typical`;
+  if (rank.startsWith("below")) explanation = "nearly all are more typical";
+  if (rank.startsWith("above")) explanation = "nearly all are less typical";
+  return `${rank} of the training rows (${explanation})`;
 }
 
 /**

@@ -6,7 +6,7 @@ import { chartBox, searchChart } from "./charts.js";
 import { toggleCompare } from "./compare.js";
 import { fact, h, icon, uid } from "./dom.js";
 import { copyText, exportMenu } from "./export.js";
-import { clip, count, num, number, percentile, seconds } from "./format.js";
+import { clip, count, num, number, plausibility, seconds } from "./format.js";
 import { toggleBookmark } from "./run.js";
 import { state } from "./state.js";
 import { show } from "./tabs.js";
@@ -133,15 +133,14 @@ function sentence({ n_changes: nChanges, sentence: text }) {
 }
 
 /** @param {Counterfactual} found */
-function cardFacts({ cost, distance, n_changes: nChanges, plausibility }) {
-  const rank = plausibility === null ? "not known" : percentile(plausibility);
+function cardFacts({ cost, distance, n_changes: nChanges, plausibility: share }) {
   return h(
     "dl",
     { class: "facts" },
     fact("cost", num(cost, { digits: 3 })),
     fact("distance", num(distance, { digits: 3 })),
     fact("changes", count(nChanges, "feature")),
-    fact("plausibility", plausibility === null ? rank : `${rank} of the training rows`),
+    fact("plausibility", share === null ? "not known" : plausibility(share)),
   );
 }
 

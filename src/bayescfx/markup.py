@@ -11,6 +11,7 @@ _STYLE = (
     ".bayescfx td,.bayescfx th{padding:.2em .8em;text-align:right;border-bottom:1px solid #bbb}"
     ".bayescfx th[scope=row]{text-align:left}"
     ".bayescfx .last-left :is(td,th):last-child{text-align:left}"
+    ".bayescfx .all-left :is(td,th){text-align:left}"
 )
 
 
@@ -19,10 +20,16 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def table(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False) -> str:
+def table(
+    head: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    last_left: bool = False,
+    all_left: bool = False,
+) -> str:
     """Return a table of HTML; the first cell of a line is its heading.
 
-    `last_left` aligns the last column to the left, for text.
+    `last_left` aligns the last column to the left, for text; `all_left` aligns all of them so.
     """
     titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
     body = ""
@@ -30,6 +37,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: boo
         cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
         body += f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>'
     kind = ' class="last-left"' if last_left else ""
+    kind = ' class="all-left"' if all_left else kind
     return f"<table{kind}><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
