@@ -41,7 +41,7 @@ def test_text_that_identifies_the_rows_is_fixed_with_a_warning() -> None:
         space = Space.from_data(data)
     assert [str(each.message) for each in caught] == [
         "column 'customer' identifies the rows: 200 different texts in 200 rows. It never changes. "
-        "Pass kinds={'customer': 'categorical'} if it may, or leave it out."
+        "If it may, name its kind: 'categorical'."
     ]
     assert space.fixed == {"customer"}
     line = next(line for line in str(space).splitlines() if "customer" in line)

@@ -89,7 +89,7 @@ def identifiers(
         n_texts = len(inferred[name].levels)
         warn(
             f"column {name!r} identifies the rows: {n_texts} different texts in {len(frame)} rows. "
-            f"It never changes. Pass kinds={{{name!r}: 'categorical'}} if it may, or leave it out.",
+            f"It never changes. If it may, name its kind: 'categorical'.",
             SpaceWarning,
         )
     return found
