@@ -177,6 +177,7 @@ def _make_questions(
             n=int(settings.n),
             diverse=settings.diverse,
             tolerance=float(settings.tolerance),
+            short_decimals=settings.short_decimals,
             position=position,
             name=block.name(position) if block.names_queries else None,
         )

@@ -161,6 +161,8 @@ class Question(Account):
         Whether they are to change features as different as possible; else the nearest are wanted.
     tolerance : float, default 0.05
         The share of the wanted change by which an exact target may be missed.
+    short_decimals : bool, default True
+        Whether the numbers of answers are rounded.
     position : int, default 0
         The position of the query among all queries of the call.
     name : str, optional
@@ -201,12 +203,14 @@ class Question(Account):
         The most seconds of a proof.
     proof : Proof
         What is proven about the best answer.
-    is_proving : bool
-        Whether a proof runs, which may end without another row.
+    is_closing : bool
+        Whether what runs ends by itself when no row is left: a proof, or the rounding of answers.
     on_bound : callable or None
         Receives the proven lower bound now and then while a proof runs.
     proven_rows : list of ScoredCodes
         The best row and, if several answers are wanted, the best ones of other sets of features.
+    rounded : dict of bytes to ScoredCodes
+        The rows that take the place of answers, by the keys of these; see `search.rounding`.
     error : BayesCFXError or None
         Why there is no allowed row, or which rule fails, if that is recorded.
     """
@@ -229,6 +233,7 @@ class Question(Account):
         n: int = 1,
         diverse: bool = False,
         tolerance: float = 0.05,
+        short_decimals: bool = True,
         position: int = 0,
         name: str | None = None,
     ) -> None:
@@ -237,14 +242,16 @@ class Question(Account):
         self.n = n
         self.diverse = diverse
         self.tolerance = tolerance
+        self.short_decimals = short_decimals
         self.position = position
         self.name = name
         self.prover: Prover | None = None
         self.proof_work = np.inf
         self.proof_seconds = np.inf
         self.proof = Proof(reason="`prove` is off")
-        self.is_proving = False
+        self.is_closing = False
         self.proven_rows: list[ScoredCodes] = []
+        self.rounded: dict[bytes, ScoredCodes] = {}
         self.on_bound: Callable[[float], object] | None = None
         self.known: Known = evaluator.known
         self.inside = Nearby(self)
