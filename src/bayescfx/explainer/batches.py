@@ -177,10 +177,10 @@ def _make_questions(
             n=int(settings.n),
             diverse=settings.diverse,
             tolerance=float(settings.tolerance),
-            short_decimals=settings.short_decimals,
             position=position,
             name=block.name(position) if block.names_queries else None,
         )
+        question.short_decimals = settings.short_decimals
         if settings.prove is not False:
             question.prover = block.prover
             question.proof = Proof()

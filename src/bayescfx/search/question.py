@@ -161,8 +161,6 @@ class Question(Account):
         Whether they are to change features as different as possible; else the nearest are wanted.
     tolerance : float, default 0.05
         The share of the wanted change by which an exact target may be missed.
-    short_decimals : bool, default True
-        Whether the numbers of answers are rounded.
     position : int, default 0
         The position of the query among all queries of the call.
     name : str, optional
@@ -195,6 +193,8 @@ class Question(Account):
         The methods that ran, where the method chooses between several.
     stopped : str or None
         Why the search has stopped; None while it runs.
+    short_decimals : bool
+        Whether the numbers of answers are rounded.
     prover : Prover or None
         The model as it was read; without it nothing is proven.
     proof_work : float
@@ -233,7 +233,6 @@ class Question(Account):
         n: int = 1,
         diverse: bool = False,
         tolerance: float = 0.05,
-        short_decimals: bool = True,
         position: int = 0,
         name: str | None = None,
     ) -> None:
@@ -242,7 +241,7 @@ class Question(Account):
         self.n = n
         self.diverse = diverse
         self.tolerance = tolerance
-        self.short_decimals = short_decimals
+        self.short_decimals = True
         self.position = position
         self.name = name
         self.prover: Prover | None = None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, firsts
+from bayescfx.arrays import Array, Mask, firsts
 from bayescfx.search.answers import choose_answers
 from bayescfx.search.exact.prover import ScoredCodes
 from bayescfx.search.question import Question, misses
