@@ -396,7 +396,7 @@ def test_up_to_its_first_hit_a_search_is_that_of_a_separate_call(budget: int) ->
     np.testing.assert_array_equal(*asked_for)
 
 
-@pytest.mark.parametrize("budget", [20, 31, 38])
+@pytest.mark.parametrize("budget", [40, 57, 90])
 def test_a_far_hit_of_another_question_is_approached_where_no_other_is_found(budget: int) -> None:
     def corner(rows: pd.DataFrame) -> Any:
         return 1.0 * (rows[["a", "b", "c"]] > 0.9).all(axis=1)

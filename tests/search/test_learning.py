@@ -269,7 +269,10 @@ def test_a_question_can_leave_out_rows_of_the_same_call_at_any_time() -> None:
     question.evaluate(known_rows(2, 5).to_numpy())  # those of the other, asked for again
     assert len(question.X) == len(question.lessons()[1]) == 21 + 3 + 2
     assert not question.borrowed.any()
-    assert question.is_known_reachable() == question.accepted(plane(known_rows(30, 5))).any()
+    rows = pd.concat([known_rows(30, 5), known_rows(10, 6), known_rows(3, 7)])
+    hits = question.accepted(np.asarray(plane(rows)))
+    assert hits.any()
+    np.testing.assert_array_equal(question.hits_of_call(), rows.to_numpy()[hits])
     question.let_in_borrowed()
     assert inside(question).tolist() == counted(question).tolist()
     assert question.borrowed.sum() == 30 + 10 - 2

@@ -101,11 +101,6 @@ class BayesTuning:
     )
     #: Features in which a row may differ from the best one.
     n_few: int = 3
-    #: Rows of other questions of the same call that the surrogate learns from, as a share of the
-    #: budget. `python -m benchmarks efficiency --part shared-cost` (2026-11-19): with 0.5 a shared
-    #: run costs 0.94 of separate ones at 1.1 times the CPU; with all rows, 16 queries with a narrow
-    #: target cost 1.8 times as much, with 0.25 1.3 times, with 0.5 1.2 times.
-    borrowed_share: float = 0.5
     #: Scored rows, nearest to the target, among which terraces are sought (`overhead`,
     #: 2026-11-18).
     n_terrace_rows: int = 400
@@ -422,7 +417,7 @@ class _Run:
         """Fit the surrogate to the relevant evaluations."""
         question = self.question
         settings = self.settings.surrogate
-        X, y = question.lessons(settings.points, self.n_borrowed)
+        X, y = question.lessons(settings.points, self.borrowed_below)
         outputs = question.to_surrogate(y)
         self._surrogate = fit_surrogate(
             settings, question.region, X, outputs, self._surrogate, time_limit.get()
@@ -482,26 +477,34 @@ class _Run:
         return max(TUNING.n_starts, in_groups)
 
     @property
-    def n_borrowed(self) -> int | None:
-        """The number of rows of other questions that count; None if all do.
+    def borrowed_below(self) -> float:
+        """Up to which cost rows of other questions are learned from.
 
-        Where nearness counts, what is far from the query tells little.
+        Where nearness counts, up to that of the farthest answer so far: rows farther away tell of
+        places where no answer is looked for, and make the surrogate's lengths those of the whole
+        region.
         """
         question = self.question
-        if question.region.price.weight == 0.0:
-            return None
-        return int(TUNING.borrowed_share * question.budget)
+        if question.region.price.weight == 0.0 or not question.reached:
+            return np.inf
+        record = self.record()
+        return float(record.cost[record.leaders].max())
 
     @property
     def needs_borrowed_hit(self) -> bool:
         """Whether it is time to approach from a hit of another question, for want of an own one.
 
-        That is when only the rows are left that every search keeps for taking back changes. Until
-        then the search is that of a separate call.
+        That is when only the rows are left that every search keeps for taking back changes, if
+        these are enough to try each change of that hit. Fewer rows do not make a near answer of a
+        far one, and the search around the query continues: it is that of a separate call.
         """
         question = self.question
-        is_late = question.left <= TUNING.settle_share * question.budget
-        return is_late and question.leaves_out_borrowed and question.is_known_reachable()
+        kept = TUNING.settle_share * question.budget
+        if not question.leaves_out_borrowed or question.left > kept:
+            return False
+        hits = question.hits_of_call()
+        n_changes = question.region.changes(hits).sum(axis=1)
+        return bool((n_changes[question.region.cost(hits).argsort()[:1]] <= kept).any())
 
     @property
     def cannot_settle(self) -> bool:

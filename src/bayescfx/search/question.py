@@ -373,13 +373,16 @@ class Question(Account):
         self.inside.let_in_borrowed()
         self.alike.let_in_borrowed()
 
-    def is_known_reachable(self) -> bool:
-        """Return whether any row of this call reaches the target, also if it is left out."""
+    def hits_of_call(self) -> Array:
+        """Return codes ``(k, d)`` that reach the target, of all rows scored in this call.
+
+        Also those of other questions that are left out at present.
+        """
         places = np.arange(self.n_known_before, len(self.known))
         X, y = self.known.take(places)
         hits = np.flatnonzero(self.accepted(y))
         counts = self.scored(places[hits], X[hits], y[hits]) & self.region.contains(X[hits])
-        return bool(counts.any())
+        return np.asarray(X[hits[counts]])
 
     @property
     def reached(self) -> bool:
@@ -426,23 +429,20 @@ class Question(Account):
     def lessons(
         self,
         most: int | None = None,
-        most_borrowed: int | None = None,
+        borrowed_below: float = np.inf,
         *,
         everywhere: bool = False,
     ) -> tuple[Array, Array]:
         """Return codes and outputs that a surrogate learns from, at most so many, own ones first.
 
         What a search forgot, it would try again. Where answers may be, or `everywhere`. Other
-        questions' rows too, unless other cells are missing: a gap tells nothing. `most_borrowed`
-        limits the rows scored for other questions of the same call.
+        questions' rows too, unless other cells are missing: a gap tells nothing. Rows scored for
+        other questions of the same call count up to the cost `borrowed_below`.
         """
         X, y = self.known.take(self.alike.places(self.region.same_missing, self._relevant))
         own = self.alike.own
-        borrowed = np.flatnonzero(self.alike.borrowed)
-        if most_borrowed is not None and len(borrowed) > most_borrowed:
-            nearest = self._relevant(X[borrowed], y[borrowed], most_borrowed, near=most_borrowed)
-            is_kept = ~self.alike.borrowed
-            is_kept[borrowed[nearest]] = True
+        if borrowed_below < np.inf:
+            is_kept = ~self.alike.borrowed | (self.region.cost(X) <= borrowed_below)
             X = X[is_kept]
             y = y[is_kept]
             own = own[is_kept]
