@@ -248,6 +248,7 @@ def _answer(
         bound=proof[1],
         proof_reason=proof[2],
         menu=_menu(block, question) if block.settings.menu and not is_cut_short else None,
+        about=question.evaluator.model.about,
     )
 
 

@@ -15,7 +15,8 @@ from bayescfx.checks import check, is_a
 from bayescfx.errors import ModelError, suggest
 from bayescfx.models.adapters import Predict
 from bayescfx.models.categories import column_knowledge
-from bayescfx.models.classifiers import as_classifier, probability
+from bayescfx.models.classifiers import probability
+from bayescfx.models.labels import as_classifier
 from bayescfx.models.input_columns import match_columns, unmatched
 from bayescfx.models.model import as_model
 

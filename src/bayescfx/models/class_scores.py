@@ -1,0 +1,301 @@
+"""Which number of a classifier a target is about: the model that is explained, and its outputs.
+
+The output is the probability of a label where two labels, or a probability, are asked about. Of
+more than two labels, one is predicted if its probability is above that of the next label, so that
+the output is their comparison.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescfx.arrays import Array
+from bayescfx.errors import TargetError
+from bayescfx.models.categories import categories_of
+from bayescfx.models.classifiers import probability_model
+from bayescfx.models.input_columns import Category, as_fitted
+from bayescfx.models.labels import Labels, predicted_positions, read_labels
+from bayescfx.models.model import Model, answered
+from bayescfx.potentials.class_targets import EDGE_MARGIN, Becomes, ClassTarget, Flips
+from bayescfx.potentials.targets import Range, Target, as_target
+
+#: What readers must know of scores that follow `predict`.
+FOLLOWS_PREDICT = (
+    "The predictions of this classifier do not follow its probabilities alone, so its score is the "
+    "probability, moved to 0.5 or just below where `predict` says otherwise."
+)
+
+#: Returns the label that a classifier predicts for the query.
+PredictedLabel = Callable[[], object]
+
+
+def is_class_target(target: object) -> bool:
+    """Return whether a target, or its text, asks for a label."""
+    if isinstance(target, str):
+        target = as_target(target)
+    return isinstance(target, ClassTarget)
+
+
+def needs_predicted_label(model: Model, target: object) -> bool:
+    """Return whether the model's output depends on the label that it predicts for the query."""
+    if isinstance(target, str):
+        target = as_target(target)
+    labels = class_labels(model) if isinstance(target, Flips) else None
+    return labels is not None and len(labels.values) > 2
+
+
+def class_labels(model: Model) -> Labels | None:
+    """Return the labels of a model that is, or was made from, a classifier; None for others."""
+    return model.labels if model.labels is not None else read_labels(model.origin)
+
+
+def answering(
+    model: Model, target: object, predicted: PredictedLabel | None = None
+) -> tuple[Model, Any]:
+    """Return the model whose output a target is about, and the target of that output.
+
+    Parameters
+    ----------
+    model : Model
+        Any model.
+    target : object
+        Any target; one of a classifier is turned into accepted outputs.
+    predicted : callable, optional
+        Returns the label predicted for the query; called where `needs_predicted_label`.
+
+    Raises
+    ------
+    TargetError
+        If model and target do not fit together: a number from labels, or a label from numbers.
+    """
+    found: Any = as_target(target) if isinstance(target, str) else target
+    if not isinstance(found, ClassTarget):
+        if model.is_bare:
+            raise _needs_label(model, found)
+        return model, found
+    labels = class_labels(model)
+    if labels is None:
+        raise TargetError(
+            f"'{found}' is a target of classifiers; the model returns numbers. Pass the classifier "
+            "itself, or ask for a number, such as cfx.at_least(150)."
+        )
+    if isinstance(found, Flips):
+        return _answer_flips(model, labels, predicted)
+    assert isinstance(found, Becomes)
+    return _answer_becomes(model, labels, found)
+
+
+def predicted_label(model: Model, rows: Any) -> object:
+    """Return the label that a classifier predicts for the first of some rows."""
+    labels = class_labels(model)
+    assert labels is not None  # callers ask `needs_predicted_label`
+    return labels.predict(rows)[0]
+
+
+def unasked(model: Model, predicted: PredictedLabel) -> Model:
+    """Return the model whose output is shown where no target is asked for.
+
+    Of a bare classifier it is the probability of the second of two labels, or else of the one that
+    is predicted for the query.
+    """
+    if not model.is_bare or model.labels is None:
+        return model
+    labels = model.labels
+    column = 1 if len(labels.values) == 2 else labels.index(predicted())
+    return _score(model, labels, column)
+
+
+def _answer_becomes(model: Model, labels: Labels, target: Becomes) -> tuple[Model, Becomes]:
+    """Return the model and the accepted outputs for a wanted label."""
+    wanted = labels.index(target.label)
+    named = replace(target, label=labels.values[wanted])
+    if target.probability is not None:
+        return _answer_probability(model, labels, named, wanted)
+    column = _column(model, labels, wanted)
+    scores = _score(model, labels, column, decides=True)
+    lost, won, wins_ties = _edge(labels, column)
+    if column == wanted:
+        tie = won - EDGE_MARGIN if wins_ties else None
+        return scores, replace(named, low=won, high=math.inf, tie=tie)
+    tie = None if wins_ties else lost + EDGE_MARGIN
+    return scores, replace(named, low=-math.inf, high=lost, tie=tie)
+
+
+def _answer_probability(
+    model: Model, labels: Labels, target: Becomes, wanted: int
+) -> tuple[Model, Becomes]:
+    """Return the model and the accepted outputs for a least probability of a label."""
+    least = target.probability
+    assert least is not None
+    if not labels.has_probabilities:
+        raise TargetError(
+            f"`probability` must be left out; {labels.name} gives no probabilities. Write "
+            f"cfx.becomes({target.label!r}), or calibrate the classifier."
+        )
+    column = _column(model, labels, wanted)
+    if column == wanted:
+        return _score(model, labels, column), replace(target, low=least, high=math.inf)
+    return _score(model, labels, column), replace(target, low=-math.inf, high=1.0 - least)
+
+
+def _answer_flips(
+    model: Model, labels: Labels, predicted: PredictedLabel | None
+) -> tuple[Model, Flips]:
+    """Return the model and the target for any label but the predicted one."""
+    other = None
+    if len(labels.values) == 2:
+        column = _column(model, labels, 1)
+        other = labels.values[1 - column]
+    else:
+        assert predicted is not None  # callers ask `needs_predicted_label`
+        column = labels.index(predicted())
+    lost, won, wins_ties = _edge(labels, column)
+    target = Flips(labels.values[column], other, won, lost, wins_ties)
+    return _score(model, labels, column, decides=True), target
+
+
+def _column(model: Model, labels: Labels, wanted: int) -> int:
+    """Return the label whose score is the output: of two labels, the one of the model as given."""
+    if len(labels.values) == 2 and model.label is not None:
+        return model.label
+    return wanted
+
+
+def _edge(labels: Labels, column: int) -> tuple[float, float, bool]:
+    """Return the highest score that loses, the least that wins, and whether a label wins ties.
+
+    Scores that decide exactly have no ties.
+    """
+    cut = labels.cut()
+    if cut is None or len(labels.values) > 2:
+        return math.nextafter(labels.middle, -math.inf), labels.middle, False
+    value = cut.value
+    if column == 0:
+        value = 2.0 * labels.middle - cut.value
+    return value - EDGE_MARGIN, value + EDGE_MARGIN, cut.second_wins == (column == 1)
+
+
+# ── the models ──
+
+
+def _score(model: Model, labels: Labels, column: int, *, decides: bool = False) -> Model:
+    """Return the score of a label as a model: its probability, where there are probabilities.
+
+    With `decides`, a higher score than the edge means that the label is predicted.
+    """
+    is_plain = not decides or (len(labels.values) == 2 and labels.cut() is not None)
+    if is_plain and labels.has_probabilities:
+        made = probability_model(labels, column)
+    else:
+        made = _deciding_model(labels, column)
+    if model.label == column and made.label == column:
+        return model
+    if labels.is_fixed:
+        raise TargetError(
+            f"the output is {model.output}, so that the target must be about it; got another label."
+            f" Ask for a probability, such as 'becomes {labels.values[model.label or 0]} 0.5'."
+        )
+    content = None
+    if model.content is not None:
+        content = hashlib.sha256(f"{model.content} {made.name}".encode()).hexdigest()[:12]
+    return replace(made, names=model.names, origin=model.origin, content=content)
+
+
+def _deciding_model(labels: Labels, column: int) -> Model:
+    """Return a score that is above the edge exactly where a label is predicted, as a model."""
+    label = labels.values[column]
+    follows = not labels.follows_scores
+    clf = labels.estimator
+    predict = partial(compare_label, clf, categories_of(clf), labels.values, column, follows)
+    output = f"probability of {label} against the next label"
+    if not labels.has_scores:
+        output = f"prediction of {label} (1 or 0)"
+    elif follows:
+        output = f"score of {label}"
+    elif not labels.has_probabilities:
+        output = f"decision value of {label}"
+    return Model(
+        labels.wrap(predict),
+        link="logit" if labels.has_probabilities else None,
+        name=f"{output} by {labels.name}",
+        local=labels.local,
+        output=output,
+        note=FOLLOWS_PREDICT if follows and labels.has_probabilities else None,
+        labels=labels,
+    )
+
+
+def compare_label(
+    clf: Any,
+    categories: tuple[Category, ...],
+    values: tuple[Any, ...],
+    column: int,
+    follows: bool,
+    rows: Any,
+) -> Array:
+    """Return how one label compares to the strongest of the others, shape ``(n,)``.
+
+    For probabilities it is ``p / (p + q)`` with the highest one of the others, q; for decision
+    values the difference. It is at least 0.5, or 0, exactly where the label is predicted: by the
+    highest score, the first of equal ones, or, if `follows`, by ``clf.predict``.
+    """
+    fitted = as_fitted(clf, rows, categories)
+    if hasattr(clf, "predict_proba"):
+        table = _scores(clf.predict_proba(fitted), rows)
+        middle = 0.5
+    elif hasattr(clf, "decision_function"):
+        table = _scores(clf.decision_function(fitted), rows)
+        middle = 0.0
+    else:
+        is_predicted = predicted_positions(clf, values, rows) == column
+        return is_predicted.astype(np.float64)
+    if follows:
+        is_label = predicted_positions(clf, values, rows) == column
+    else:
+        is_label = np.argmax(table, axis=1) == column
+    own = table[:, column]
+    rest = np.delete(table, column, axis=1).max(axis=1)
+    score = own - rest
+    if middle:
+        total = own + rest
+        score = np.divide(own, total, out=np.full(len(own), middle), where=total > 0.0)
+    below = math.nextafter(middle, -math.inf)
+    return np.where(is_label, np.maximum(score, middle), np.minimum(score, below))
+
+
+def _scores(raw: object, rows: Any) -> NDArray[np.float64]:
+    """Return the scores of all labels, shape ``(n, k)``, one column per label."""
+    table = np.asarray(answered(raw, rows), dtype=np.float64)
+    return table if table.ndim == 2 else np.stack([-table, table], axis=1)
+
+
+def _needs_label(model: Model, target: object) -> TargetError:
+    """Return the error for a number that is wanted from a classifier, with how to write it."""
+    labels = model.labels
+    assert labels is not None
+    label = labels.values[1 if len(labels.values) == 2 else 0]
+    own = f"'{target}'" if isinstance(target, Target) else repr(target)
+    if not labels.has_probabilities:
+        advice = f"Write cfx.becomes({label!r})"
+        if hasattr(labels.estimator, "decision_function"):
+            advice += ", or pass model.decision_function as the model"
+    else:
+        is_share = isinstance(target, Range) and 0.0 < target.low <= 1.0
+        share = target.low if isinstance(target, Range) and is_share else 0.7
+        advice = (
+            f"Write cfx.becomes({label!r}), or cfx.becomes({label!r}, probability={share:g}), or "
+            f"pass cfx.probability(model, {label!r}) as the model"
+        )
+    return TargetError(
+        f"`target` must be a label: the model is a classifier of {labels.listed}; got {own}. "
+        f"{advice}."
+    )
+
