@@ -100,17 +100,46 @@ def predicted_label(model: Model, rows: Any) -> object:
     return labels.predict(rows)[0]
 
 
-def unasked(model: Model, predicted: PredictedLabel) -> Model:
-    """Return the model whose output is shown where no target is asked for.
+def scoring(model: Model, target: object, query: Any) -> tuple[Model, Any]:
+    """Return the model for rows scored by hand, and the target of its output.
 
-    Of a bare classifier it is the probability of the second of two labels, or else of the one that
-    is predicted for the query.
+    Without a target, the output of a bare classifier is the probability of the second of two
+    labels, or else of the one that is predicted for the query, a table of one row.
     """
+    predicted = partial(predicted_label, model, query)
+    if target is not None:
+        return answering(model, target, predicted)
     if not model.is_bare or model.labels is None:
-        return model
+        return model, None
     labels = model.labels
     column = 1 if len(labels.values) == 2 else labels.index(predicted())
-    return _score(model, labels, column)
+    return _score(model, labels, column), None
+
+
+def claimed(model: Model, target: object) -> Model:
+    """Return the model whose outputs an answer with this target claims."""
+    labels = class_labels(model) if isinstance(target, ClassTarget) else None
+    if labels is None or not isinstance(target, Becomes | Flips):
+        return model
+    column = labels.index(target.label)
+    decides = True
+    if isinstance(target, Becomes):
+        decides = target.probability is None
+        if target.low == -math.inf:  # it is stated as an output of the other label
+            column = 1 - column
+    return _score(model, labels, column, decides=decides)
+
+
+def has_label(target: object, predicted: object, output: float) -> bool:
+    """Return whether a predicted label is one that a target of labels asks for.
+
+    `output` is the output of the query.
+    """
+    if isinstance(target, Becomes) and target.probability is None:
+        return bool(predicted == target.label)
+    if isinstance(target, Flips):
+        return bool(predicted != target.predicted(output))
+    return True
 
 
 def _answer_becomes(model: Model, labels: Labels, target: Becomes) -> tuple[Model, Becomes]:
@@ -163,10 +192,15 @@ def _answer_flips(
 
 
 def _column(model: Model, labels: Labels, wanted: int) -> int:
-    """Return the label whose score is the output: of two labels, the one of the model as given."""
-    if len(labels.values) == 2 and model.label is not None:
+    """Return the label whose score is the output: of two labels, the one of the model as given.
+
+    Decision values of two labels are those of the second.
+    """
+    if len(labels.values) != 2:
+        return wanted
+    if model.label is not None:
         return model.label
-    return wanted
+    return wanted if labels.has_probabilities or labels.cut() is None else 1
 
 
 def _edge(labels: Labels, column: int) -> tuple[float, float, bool]:
@@ -194,6 +228,8 @@ def _score(model: Model, labels: Labels, column: int, *, decides: bool = False) 
     is_plain = not decides or (len(labels.values) == 2 and labels.cut() is not None)
     if is_plain and labels.has_probabilities:
         made = probability_model(labels, column)
+    elif is_plain and len(labels.values) == 2 and labels.cut() is not None:
+        made = _decision_model(labels)
     else:
         made = _deciding_model(labels, column)
     if model.label == column and made.label == column:
@@ -207,6 +243,24 @@ def _score(model: Model, labels: Labels, column: int, *, decides: bool = False) 
     if model.content is not None:
         content = hashlib.sha256(f"{model.content} {made.name}".encode()).hexdigest()[:12]
     return replace(made, names=model.names, origin=model.origin, content=content)
+
+
+def _decision_model(labels: Labels) -> Model:
+    """Return the decision value of the second of two labels as a model."""
+    clf = labels.estimator
+    output = f"decision value of {labels.values[1]}"
+    return Model(
+        labels.wrap(partial(decide, clf, categories_of(clf))),
+        name=f"{output} by {labels.name}",
+        local=labels.local,
+        output=output,
+        labels=labels,
+    )
+
+
+def decide(clf: Any, categories: tuple[Category, ...], rows: Any) -> object:
+    """Return the decision values of a classifier of two labels, shape ``(n,)``."""
+    return clf.decision_function(as_fitted(clf, rows, categories))
 
 
 def _deciding_model(labels: Labels, column: int) -> Model:

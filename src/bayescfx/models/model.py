@@ -73,6 +73,15 @@ class Model:
         facts = {"output": self.output, "note": self.note}
         return {name: text for name, text in facts.items() if text is not None}
 
+    def predicted_labels(self, rows: Rows) -> tuple[Any, ...]:
+        """Return the label predicted for each row; none unless it is a classifier that runs here.
+
+        Rows that are scored for their labels do not count, which no other model allows.
+        """
+        if self.labels is None or not self.local:
+            return ()
+        return tuple(self.labels.predict(rows))
+
     def fingerprint(self) -> str | None:
         """Return a digest of the model's content; None for functions."""
         return self.content or fingerprint(self.predict)
@@ -184,13 +193,13 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
 def bare_classifier(labels: Labels, model: object, schema: Schema | None = None) -> Model:
     """Return a classifier as a model whose output is chosen by the target."""
     names = None if schema is None else tuple(schema.places)
-    predict = partial(_refuse_rows, labels.estimator, labels.listed)
+    predict = partial(refuse_rows, labels.estimator, labels.listed)
     return Model(
         predict, None, labels.name, labels.local, names, model, labels=labels, is_bare=True
     )
 
 
-def _refuse_rows(_: object, listed: str, rows: Rows) -> object:
+def refuse_rows(_: object, listed: str, rows: Rows) -> object:
     """Raise the error for a classifier that is used as if it returned numbers."""
     raise ModelError(
         f"`model` must return numbers; it is a classifier of the labels {listed}, asked for "

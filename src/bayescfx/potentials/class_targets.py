@@ -137,10 +137,9 @@ def becomes(label: object, probability: float | None = None) -> Becomes:
     if probability is not None:
         probability = checked_number("probability", "becomes", probability)
         if not 0.0 < probability <= 1.0:
-            advice = f" For {probability:g} % write {probability / 100:g}."
             raise TargetError(
                 f"becomes: `probability` must be above 0 and at most 1; got {probability:g}."
-                f"{advice if 1.0 < probability <= 100.0 else ''}"
+                f"{_as_share(probability)}"
             )
     return Becomes(as_python(label), probability)
 
@@ -204,4 +203,4 @@ def check_probability_target(target: Target, output: float) -> None:
 
 def _as_share(percent: float) -> str:
     """Return how to write a number of percent as a probability, if it may be one."""
-    return f" For {percent:g} % write {percent / 100:g}." if 1.0 < percent <= 100.0 else ""
+    return f" For {percent:g} % write {percent / 100:g}." if 2.0 <= percent <= 100.0 else ""

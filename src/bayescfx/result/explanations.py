@@ -18,6 +18,7 @@ from bayescfx.data.tables import Rows, free_name, join
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError
 from bayescfx.models.model import as_model
+from bayescfx.potentials import ClassTarget
 from bayescfx.result import answer_text, archive, wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
@@ -161,6 +162,8 @@ class Explanations(Sequence[Explanation]):
         if not tables:
             return outputs
         checked = as_model(model, self[0].space.schema)
+        if any(isinstance(answer.target, ClassTarget) for answer in self):
+            return outputs  # they may be about several outputs of a classifier
         ends = np.cumsum([len(table) for table in tables.values()])
         call_of = (ends - 1) // ROWS_PER_CALL
         for call in np.unique(call_of):
