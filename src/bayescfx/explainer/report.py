@@ -21,8 +21,8 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
 from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
-from bayescfx.result.answer_text import SAME_COST
 from bayescfx.potentials import ClassTarget
+from bayescfx.result.answer_text import SAME_COST
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING, Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu

@@ -27,10 +27,10 @@ from bayescfx.models.model import Model, answered
 from bayescfx.potentials.class_targets import EDGE_MARGIN, Becomes, ClassTarget, Flips
 from bayescfx.potentials.targets import Range, Target, as_target
 
-#: What readers must know of scores that follow `predict`.
+#: What readers must know of scores that follow `predict`; {} is the edge between labels.
 FOLLOWS_PREDICT = (
-    "The predictions of this classifier do not follow its probabilities alone, so its score is the "
-    "probability, moved to 0.5 or just below where `predict` says otherwise."
+    "This classifier does not predict from its scores alone: where its prediction disagrees, the "
+    "score is moved to {} or just below."
 )
 
 #: Returns the label that a classifier predicts for the query.
@@ -84,13 +84,21 @@ def answering(
     labels = class_labels(model)
     if labels is None:
         raise TargetError(
-            f"'{found}' is a target of classifiers; the model returns numbers. Pass the classifier "
-            "itself, or ask for a number, such as cfx.at_least(150)."
+            f"'{found}' is a target of classifiers; the model returns numbers.",
+            parameter="class_target",
+            advice="Pass the classifier itself, or ask for a number, such as cfx.at_least(150).",
         )
     if isinstance(found, Flips):
         return _answer_flips(model, labels, predicted)
     assert isinstance(found, Becomes)
     return _answer_becomes(model, labels, found)
+
+
+def output_name(model: Model, target: object) -> str | None:
+    """Return the name of the output that a target is about, if it is the same for all queries."""
+    if needs_predicted_label(model, target):
+        return None
+    return answering(model, target)[0].output
 
 
 def predicted_label(model: Model, rows: Any) -> object:
@@ -166,8 +174,8 @@ def _answer_probability(
     assert least is not None
     if not labels.has_probabilities:
         raise TargetError(
-            f"`probability` must be left out; {labels.name} gives no probabilities. Write "
-            f"cfx.becomes({target.label!r}), or calibrate the classifier."
+            f"a probability must not be asked for: {labels.name} gives none. Ask for the label "
+            f"alone, 'becomes {target.label}', or calibrate the classifier."
         )
     column = _column(model, labels, wanted)
     if column == wanted:
@@ -260,7 +268,8 @@ def _decision_model(labels: Labels) -> Model:
 
 def decide(clf: Any, categories: tuple[Category, ...], rows: Any) -> object:
     """Return the decision values of a classifier of two labels, shape ``(n,)``."""
-    return clf.decision_function(as_fitted(clf, rows, categories))
+    values: object = clf.decision_function(as_fitted(clf, rows, categories))
+    return values
 
 
 def _deciding_model(labels: Labels, column: int) -> Model:
@@ -270,6 +279,7 @@ def _deciding_model(labels: Labels, column: int) -> Model:
     clf = labels.estimator
     predict = partial(compare_label, clf, categories_of(clf), labels.values, column, follows)
     output = f"probability of {label} against the next label"
+    moves = follows and labels.has_scores
     if not labels.has_scores:
         output = f"prediction of {label} (1 or 0)"
     elif follows:
@@ -282,7 +292,7 @@ def _deciding_model(labels: Labels, column: int) -> Model:
         name=f"{output} by {labels.name}",
         local=labels.local,
         output=output,
-        note=FOLLOWS_PREDICT if follows and labels.has_probabilities else None,
+        note=FOLLOWS_PREDICT.format(f"{labels.middle:g}") if moves else None,
         labels=labels,
     )
 
@@ -301,31 +311,34 @@ def compare_label(
     values the difference. It is at least 0.5, or 0, exactly where the label is predicted: by the
     highest score, the first of equal ones, or, if `follows`, by ``clf.predict``.
     """
-    fitted = as_fitted(clf, rows, categories)
-    if hasattr(clf, "predict_proba"):
-        table = _scores(clf.predict_proba(fitted), rows)
-        middle = 0.5
-    elif hasattr(clf, "decision_function"):
-        table = _scores(clf.decision_function(fitted), rows)
-        middle = 0.0
-    else:
-        is_predicted = predicted_positions(clf, values, rows) == column
-        return is_predicted.astype(np.float64)
-    if follows:
-        is_label = predicted_positions(clf, values, rows) == column
-    else:
-        is_label = np.argmax(table, axis=1) == column
+    is_predicted = predicted_positions(clf, values, rows) == column if follows else None
+    table = _label_scores(clf, as_fitted(clf, rows, categories), rows)
+    if table is None:
+        return np.asarray(is_predicted, dtype=np.float64)
+    if is_predicted is None:
+        is_predicted = np.argmax(table, axis=1) == column
     own = table[:, column]
     rest = np.delete(table, column, axis=1).max(axis=1)
     score = own - rest
-    if middle:
+    middle = 0.0
+    if hasattr(clf, "predict_proba"):
+        middle = 0.5
         total = own + rest
         score = np.divide(own, total, out=np.full(len(own), middle), where=total > 0.0)
     below = math.nextafter(middle, -math.inf)
-    return np.where(is_label, np.maximum(score, middle), np.minimum(score, below))
+    found: Array = np.where(is_predicted, np.maximum(score, middle), np.minimum(score, below))
+    return found
 
 
-def _scores(raw: object, rows: Any) -> NDArray[np.float64]:
+def _label_scores(clf: Any, fitted: Any, rows: Any) -> NDArray[np.float64] | None:
+    """Return the scores of all labels, shape ``(n, k)``; None of a classifier without scores."""
+    for name in ("predict_proba", "decision_function"):
+        if hasattr(clf, name):
+            return _as_table(getattr(clf, name)(fitted), rows)
+    return None
+
+
+def _as_table(raw: object, rows: Any) -> NDArray[np.float64]:
     """Return the scores of all labels, shape ``(n, k)``, one column per label."""
     table = np.asarray(answered(raw, rows), dtype=np.float64)
     return table if table.ndim == 2 else np.stack([-table, table], axis=1)
@@ -352,4 +365,3 @@ def _needs_label(model: Model, target: object) -> TargetError:
         f"`target` must be a label: the model is a classifier of {labels.listed}; got {own}. "
         f"{advice}."
     )
-

@@ -12,7 +12,6 @@ import pandas as pd
 from bayescfx.checks import check, is_hashable, shown
 from bayescfx.data.values import as_python
 from bayescfx.errors import ModelError, suggest
-from bayescfx.models.adapters import adapter_of
 from bayescfx.models.categories import categories_of
 from bayescfx.models.identity import class_of
 from bayescfx.models.input_columns import Category, as_fitted

@@ -26,17 +26,35 @@ from bayescfx.models.input_columns import as_fitted
 LISTED_LABELS = 20  # in an error message
 
 #: Classes of scikit-learn whose `predict` follows `predict_proba`, or else `decision_function`.
-_CONSISTENT = frozenset(
-    (
-        "AdaBoostClassifier BaggingClassifier BernoulliNB CalibratedClassifierCV CategoricalNB "
-        "ComplementNB DecisionTreeClassifier ExtraTreeClassifier ExtraTreesClassifier GaussianNB "
-        "GradientBoostingClassifier HistGradientBoostingClassifier KNeighborsClassifier "
-        "LinearDiscriminantAnalysis LinearSVC LogisticRegression LogisticRegressionCV "
-        "MLPClassifier MultinomialNB PassiveAggressiveClassifier Perceptron "
-        "QuadraticDiscriminantAnalysis RandomForestClassifier RidgeClassifier RidgeClassifierCV "
-        "SGDClassifier VotingClassifier"
-    ).split()
-)
+_CONSISTENT = {
+    "AdaBoostClassifier",
+    "BaggingClassifier",
+    "BernoulliNB",
+    "CalibratedClassifierCV",
+    "CategoricalNB",
+    "ComplementNB",
+    "DecisionTreeClassifier",
+    "ExtraTreeClassifier",
+    "ExtraTreesClassifier",
+    "GaussianNB",
+    "GradientBoostingClassifier",
+    "HistGradientBoostingClassifier",
+    "KNeighborsClassifier",
+    "LinearDiscriminantAnalysis",
+    "LinearSVC",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "MLPClassifier",
+    "MultinomialNB",
+    "PassiveAggressiveClassifier",
+    "Perceptron",
+    "QuadraticDiscriminantAnalysis",
+    "RandomForestClassifier",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
+    "SGDClassifier",
+    "VotingClassifier",
+}
 #: Other libraries whose classifiers do the same.
 _CONSISTENT_LIBRARIES = ("lightgbm", "xgboost", "interpret")
 #: Attributes with the estimator that a wrapper of scikit-learn leaves its predictions to.
@@ -143,7 +161,8 @@ class Labels:
 
     def predict(self, rows: Any) -> list[Any]:
         """Return the predicted label of each row."""
-        positions = self.wrap(partial(predicted_positions, self.estimator, self.values))(rows)
+        find = self.wrap(partial(predicted_positions, self.estimator, self.values))
+        positions: Any = find(rows)
         return [self.values[k] for k in positions.tolist()]
 
     def wrap(self, function: Predict) -> Predict:

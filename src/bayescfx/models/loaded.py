@@ -16,8 +16,8 @@ from bayescfx.errors import ModelError, suggest
 from bayescfx.models.adapters import Predict
 from bayescfx.models.categories import column_knowledge
 from bayescfx.models.classifiers import probability
-from bayescfx.models.labels import as_classifier, read_labels
 from bayescfx.models.input_columns import match_columns, unmatched
+from bayescfx.models.labels import as_classifier, read_labels
 from bayescfx.models.model import Model, as_model, bare_classifier
 
 _LISTED_COLUMNS = 12  # in an error message
@@ -225,7 +225,8 @@ class Loaded:
         classifier = as_classifier(self.model)
         if hasattr(classifier, "predict_proba"):
             return probability(self.model, chosen)
-        return partial(_decision_value, classifier, chosen)
+        decision = partial(_decision_value, classifier, chosen)
+        return replace(as_model(decision), output=f"decision value of {chosen}")
 
     def _check_label(self, label: str | None, by_text: Mapping[str, Any]) -> None:
         """Raise if the label is unknown, or missing for more than two classes."""

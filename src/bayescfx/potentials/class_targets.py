@@ -188,17 +188,20 @@ def check_probability_target(target: Target, output: float) -> None:
         return
     wanted = target.wanted(output)
     if all(low > 1.0 + ROUNDING or high < -ROUNDING for low, high in wanted):
-        low, high = wanted[0]
-        up = f"{1.0 - output:.4g} more" if output < 1.0 else ""
-        down = f"{output:.4g} less" if output > 0.0 else ""
-        possible = up if low > output and target.kind != "change" else down
-        if target.kind == "change":
-            possible = " or ".join(filter(None, (down, up)))
-        limit = f"at most {possible} is possible" if possible else "it can't change that way"
         raise TargetError(
-            f"the target must be a probability, between 0 and 1; '{target}' asks for more from "
-            f"{output:.4g}: {limit}."
+            f"the target must be a probability, between 0 and 1; '{target}' from {output:.4g} is "
+            f"none: {_possible_change(wanted, output)}."
         )
+
+
+def _possible_change(wanted: Intervals, output: float) -> str:
+    """Return by how much a probability can change towards the wanted ones, in words."""
+    ways = []
+    if any(low < output for low, _ in wanted) and output > 0.0:
+        ways.append(f"{output:.4g} less")
+    if any(high > output for _, high in wanted) and output < 1.0:
+        ways.append(f"{1.0 - output:.4g} more")
+    return f"at most {' or '.join(ways)} is possible" if ways else "it can't change that way"
 
 
 def _as_share(percent: float) -> str:

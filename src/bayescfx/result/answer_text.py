@@ -119,7 +119,8 @@ def _change_lines(answer: Explanation) -> list[str]:
     rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
     rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
     if answer.labels:
-        rows.append((LABEL_LINE, *map(str, answer.labels)))
+        before, after = map(str, answer.labels[:2])
+        rows.append((LABEL_LINE, before, after))
     left = aligned([[name, first] for name, first, _ in rows], "<>")
     return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]
 
