@@ -48,6 +48,7 @@ from bayescfx.result.assessment import WhatIf, assess, what_if
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.result.menu import Menu
+from bayescfx.result.wording import Output
 from bayescfx.search.exact.prover import Prover
 from bayescfx.search.turns import CUT_SHORT, Interrupt, Listener, Step
 from bayescfx.space.rules.limits import limits_of
@@ -608,6 +609,7 @@ def _listening(
     try:
         if call.settings.progress and n_queries:
             with progress_bar(n_queries, in_workers) as show:
+                show.output = Output.of(call.model.about)
                 yield show if on_step is None else partial(_show_and_tell, show, on_step)
         else:
             yield on_step

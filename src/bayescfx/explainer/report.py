@@ -26,6 +26,7 @@ from bayescfx.result.answer_text import SAME_COST
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING, Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu
+from bayescfx.result.wording import PREDICTION
 from bayescfx.search.answers import Answers, choose_answers
 from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.cells import NoProof
@@ -197,6 +198,7 @@ def counterfactuals(
                 float(distances[i]),
                 ranges[i],
                 proofs[i],
+                question.evaluator.model.output or PREDICTION.name,
             )
         )
     return tuple(found)

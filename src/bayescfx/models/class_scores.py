@@ -95,9 +95,9 @@ def answering(
 
 
 def output_name(model: Model, target: object) -> str | None:
-    """Return the name of the output that a target is about, if it is the same for all queries."""
+    """Return the name of the output that a target is about; it may differ between queries."""
     if needs_predicted_label(model, target):
-        return None
+        return "score"
     return answering(model, target)[0].output
 
 

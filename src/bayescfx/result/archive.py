@@ -21,6 +21,7 @@ from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.menu import Menu
 from bayescfx.result.valid_range import ValidRange
+from bayescfx.result.wording import PREDICTION
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
@@ -120,6 +121,7 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
         "changes": to_plain(changes),
         "valid_ranges": _write_ranges(counterfactual.valid_ranges),
         "proof": counterfactual.proof,
+        "output_name": counterfactual.output_name,
     }
 
 
@@ -199,6 +201,7 @@ def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfac
         changes=changes,
         valid_ranges=_read_ranges(plain.get("valid_ranges")),
         proof=plain.get("proof"),
+        output_name=str(plain.get("output_name", PREDICTION.name)),
     )
 
 

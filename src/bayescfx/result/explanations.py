@@ -68,6 +68,14 @@ class Explanations(Sequence[Explanation]):
         return self._answers[i]
 
     @property
+    def about(self) -> dict[str, str]:
+        """The facts of the first answer; without the output's name if others have another."""
+        facts = dict(self[0].about) if len(self) else {}
+        if len({answer.about.get("output") for answer in self}) > 1:
+            facts.pop("output", None)
+        return facts
+
+    @property
     def index_name(self) -> str:
         """The name of the index, ``query`` by default."""
         return "query" if self.index.name is None else str(self.index.name)
@@ -234,7 +242,7 @@ class Explanations(Sequence[Explanation]):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return head and lines of a table with one line per query."""
-        about = self[0].about if len(self) else {}
+        about = self.about
         output = wording.Output.of({"output": "output", **about})
         best = output._replace(name=f"best {output}")
         head = [self.index_name, "status", output.label, "target", best.label, "rows", "changes"]
