@@ -287,7 +287,10 @@ def test_scores_that_are_moved_are_explained(cancer: Any) -> None:
 @pytest.mark.parametrize(
     ("target", "written"),
     [
-        (cfx.at_least(0.6), r"got 'at least 0.6'. Write cfx.becomes\('malignant'\), or cfx.becomes"),
+        (
+            cfx.at_least(0.6),
+            r"got 'at least 0.6'. Write cfx.becomes\('malignant'\), or cfx.becomes",
+        ),
         (0.7, r"got 0.7. .* probability=0.7\), or pass cfx.probability\(model, 'malignant'\)"),
         ("+20%", r"a classifier of 'benign', 'malignant'; got '\+20 %'"),
         (cfx.AEP(0.2, 0.3), r"`target` must be a label"),
@@ -327,7 +330,7 @@ def test_labels_and_probabilities_that_do_not_fit_are_errors(cancer: Any) -> Non
     for model, target, message in wrong:
         with pytest.raises(TargetError, match=message):
             cfx.explain(model, X.iloc[0], space, target, rng=0)
-    with pytest.raises(ModelError, match="Pass bayescfx.probability"):
+    with pytest.raises(ModelError, match=r"Pass bayescfx.probability"):
         cfx.reachable(clf, X.iloc[0], space)
 
 

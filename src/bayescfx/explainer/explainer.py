@@ -303,18 +303,16 @@ class Explainer:
         is_stream = isinstance(queries, Iterator)
         rows = queries if is_stream else _as_rows(queries)
         targets = [target] if is_stream else _one_per_query(target, len(rows))
-        model, targets = self._choose_output(targets)
-        space = self.space
-        if getattr(settings.search, "continuous", False):  # it moves features without steps
-            space = space.steps(dict.fromkeys(space.graded))
+        output, targets = self._choose_output(targets)
+        model = output or self.model
         call = Block(
             settings=settings,
-            space=space,
-            model=self.model if model is None else model,
-            prover=self._prover_of(self.model if model is None else model),
+            space=self._searched_space(settings),
+            model=model,
+            prover=self._prover_of(model),
             provers=self._provers,
-            by_label=model is None,
-            evaluations=self._claim(settings, model),
+            by_label=output is None,
+            evaluations=self._claim(settings, output),
             snapshot=Snapshot(),
             deadline=NEVER if settings.timeout is None else Deadline.after(settings.timeout),
             names_queries=names_queries,
@@ -333,6 +331,12 @@ class Explainer:
         if self.evaluations is None or call.by_label:
             return _answer_stream(replace(call, keeps_rows=False), frames, target)
         return _answer_stream(_begin(call, [], (target,)), frames, target)
+
+    def _searched_space(self, settings: CallSettings) -> Space:
+        """Return the space, without steps if the search moves features continuously."""
+        if getattr(settings.search, "continuous", False):
+            return self.space.steps(dict.fromkeys(self.space.graded))
+        return self.space
 
     def _choose_output(self, targets: list[Any]) -> tuple[Model | None, list[Any]]:
         """Return the model that targets are about, and the targets of its output.

@@ -7,6 +7,7 @@ the output is their comparison.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from collections.abc import Callable
@@ -37,19 +38,18 @@ FOLLOWS_PREDICT = (
 PredictedLabel = Callable[[], object]
 
 
-def is_class_target(target: object) -> bool:
-    """Return whether a target, or its text, asks for a label."""
+def class_target(target: object) -> ClassTarget | None:
+    """Return the target of a classifier that a target or its text is; None for any other."""
     if isinstance(target, str):
-        target = as_target(target)
-    return isinstance(target, ClassTarget)
+        with contextlib.suppress(TargetError):  # raised where the query is known
+            target = as_target(target)
+    return target if isinstance(target, ClassTarget) else None
 
 
 def needs_predicted_label(model: Model, target: object) -> bool:
     """Return whether the model's output depends on the label that it predicts for the query."""
-    if isinstance(target, str):
-        target = as_target(target)
-    labels = class_labels(model) if isinstance(target, Flips) else None
-    return labels is not None and len(labels.values) > 2
+    labels = class_labels(model) if isinstance(class_target(target), Flips) else None
+    return labels is not None and not labels.is_pair
 
 
 def class_labels(model: Model) -> Labels | None:
@@ -76,11 +76,11 @@ def answering(
     TargetError
         If model and target do not fit together: a number from labels, or a label from numbers.
     """
-    found: Any = as_target(target) if isinstance(target, str) else target
-    if not isinstance(found, ClassTarget):
+    found = class_target(target)
+    if found is None:
         if model.is_bare:
-            raise _needs_label(model, found)
-        return model, found
+            raise _needs_label(model, target)
+        return model, target
     labels = class_labels(model)
     if labels is None:
         raise TargetError(
@@ -120,7 +120,7 @@ def scoring(model: Model, target: object, query: Any) -> tuple[Model, Any]:
     if not model.is_bare or model.labels is None:
         return model, None
     labels = model.labels
-    column = 1 if len(labels.values) == 2 else labels.index(predicted())
+    column = 1 if labels.is_pair else labels.index(predicted())
     return _score(model, labels, column), None
 
 
@@ -188,7 +188,7 @@ def _answer_flips(
 ) -> tuple[Model, Flips]:
     """Return the model and the target for any label but the predicted one."""
     other = None
-    if len(labels.values) == 2:
+    if labels.is_pair:
         column = _column(model, labels, 1)
         other = labels.values[1 - column]
     else:
@@ -204,7 +204,7 @@ def _column(model: Model, labels: Labels, wanted: int) -> int:
 
     Decision values of two labels are those of the second.
     """
-    if len(labels.values) != 2:
+    if not labels.is_pair:
         return wanted
     if model.label is not None:
         return model.label
@@ -217,7 +217,7 @@ def _edge(labels: Labels, column: int) -> tuple[float, float, bool]:
     Scores that decide exactly have no ties.
     """
     cut = labels.cut()
-    if cut is None or len(labels.values) > 2:
+    if cut is None or not labels.is_pair:
         return math.nextafter(labels.middle, -math.inf), labels.middle, False
     value = cut.value
     if column == 0:
@@ -233,14 +233,8 @@ def _score(model: Model, labels: Labels, column: int, *, decides: bool = False) 
 
     With `decides`, a higher score than the edge means that the label is predicted.
     """
-    is_plain = not decides or (len(labels.values) == 2 and labels.cut() is not None)
-    if is_plain and labels.has_probabilities:
-        made = probability_model(labels, column)
-    elif is_plain and len(labels.values) == 2 and labels.cut() is not None:
-        made = _decision_model(labels)
-    else:
-        made = _deciding_model(labels, column)
-    if model.label == column and made.label == column:
+    made = _make_score(labels, column, decides=decides)
+    if made.label is not None and made.label == model.label:
         return model
     if labels.is_fixed:
         raise TargetError(
@@ -251,6 +245,16 @@ def _score(model: Model, labels: Labels, column: int, *, decides: bool = False) 
     if model.content is not None:
         content = hashlib.sha256(f"{model.content} {made.name}".encode()).hexdigest()[:12]
     return replace(made, names=model.names, origin=model.origin, content=content)
+
+
+def _make_score(labels: Labels, column: int, *, decides: bool) -> Model:
+    """Return the score of a label as a model that knows nothing of the one it is made for."""
+    has_cut = labels.is_pair and labels.cut() is not None
+    if decides and not has_cut:
+        return _deciding_model(labels, column)
+    if labels.has_probabilities:
+        return probability_model(labels, column)
+    return _decision_model(labels) if has_cut else _deciding_model(labels, column)
 
 
 def _decision_model(labels: Labels) -> Model:
@@ -348,20 +352,23 @@ def _needs_label(model: Model, target: object) -> TargetError:
     """Return the error for a number that is wanted from a classifier, with how to write it."""
     labels = model.labels
     assert labels is not None
-    label = labels.values[1 if len(labels.values) == 2 else 0]
+    label = labels.values[1 if labels.is_pair else 0]
     own = f"'{target}'" if isinstance(target, Target) else repr(target)
-    if not labels.has_probabilities:
-        advice = f"Write cfx.becomes({label!r})"
-        if hasattr(labels.estimator, "decision_function"):
-            advice += ", or pass model.decision_function as the model"
-    else:
-        is_share = isinstance(target, Range) and 0.0 < target.low <= 1.0
-        share = target.low if isinstance(target, Range) and is_share else 0.7
+    advice = f"Write cfx.becomes({label!r})."
+    if labels.has_probabilities:
         advice = (
-            f"Write cfx.becomes({label!r}), or cfx.becomes({label!r}, probability={share:g}), or "
-            f"pass cfx.probability(model, {label!r}) as the model"
+            f"Write cfx.becomes({label!r}), or cfx.becomes({label!r}, "
+            f"probability={_wanted_share(target):g}), or pass cfx.probability(model, {label!r}) as "
+            "the model."
         )
     return TargetError(
         f"`target` must be a label: the model is a classifier of {labels.listed}; got {own}. "
-        f"{advice}."
+        f"{advice}"
     )
+
+
+def _wanted_share(target: object) -> float:
+    """Return the least probability that a number seems to ask for, for an example."""
+    if not isinstance(target, Range):
+        return 0.7
+    return target.low if 0.0 < target.low <= 1.0 else 0.7

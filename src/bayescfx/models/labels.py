@@ -112,6 +112,11 @@ class Labels:
     is_fixed: bool = False
 
     @property
+    def is_pair(self) -> bool:
+        """Whether there are two labels."""
+        return len(self.values) == 2
+
+    @property
     def has_probabilities(self) -> bool:
         """Whether the classifier gives probabilities."""
         return hasattr(self.estimator, "predict_proba")
@@ -132,15 +137,20 @@ class Labels:
         value = as_python(label)
         if is_hashable(value) and value is not pd.NA and value in self.values:
             return self.values.index(value)
-        texts = [str(known) for known in self.values]
-        for write in (str, str.casefold):
-            written = [write(text) for text in texts]
-            if isinstance(value, str) and written.count(write(value)) == 1:
-                return written.index(write(value))
+        places = self._places_of_text(value) if isinstance(value, str) else []
+        if len(places) == 1:
+            return places[0]
         raise TargetError(
             f"the label must be one of {self.listed}; got {shown(label)}."
             f"{suggest(label, self.values)}"
         )
+
+    def _places_of_text(self, text: str) -> list[int]:
+        """Return the positions of the labels that are written like a text, perhaps in its case."""
+        written = [str(label) for label in self.values]
+        exact = [k for k, each in enumerate(written) if each == text]
+        bare = text.casefold()
+        return exact or [k for k, each in enumerate(written) if each.casefold() == bare]
 
     def cut(self) -> Cut | None:
         """Return where `predict` changes between two labels; None if it must be asked."""
@@ -220,13 +230,16 @@ def _cut(estimator: Any, usual: float) -> Cut | None:
     if isinstance(estimator, Classifier) or not hasattr(estimator, "predict"):
         return Cut(usual)
     library = type(estimator).__module__.partition(".")[0]
-    name = type(estimator).__name__
     if library in _CONSISTENT_LIBRARIES:
         return Cut(usual)
     if library == "catboost":
         return Cut(float(estimator.get_probability_threshold()))
-    if library != "sklearn":
-        return None
+    return _scikit_cut(estimator, usual) if library == "sklearn" else None
+
+
+def _scikit_cut(estimator: Any, usual: float) -> Cut | None:
+    """Return where an estimator of scikit-learn changes its prediction."""
+    name = type(estimator).__name__
     if name in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
         return _own_cut(estimator)
     if name == "Pipeline":

@@ -176,14 +176,12 @@ def _unresolved(target: ClassTarget) -> TargetError:
 
 def check_probability_target(target: Target, output: float) -> None:
     """Raise if a target asks for a probability that is none; `output` is f(query)."""
-    if isinstance(target, Range | Reach):
-        ends = (target.low, target.high) if isinstance(target, Range) else (target.value,)
-        for end in ends:
-            if math.isfinite(end) and not 0.0 <= end <= 1.0:
-                raise TargetError(
-                    f"the target must be a probability, between 0 and 1; got '{target}'."
-                    f"{_as_share(end)}"
-                )
+    for end in _absolute_ends(target):
+        if not 0.0 <= end <= 1.0:
+            raise TargetError(
+                f"the target must be a probability, between 0 and 1; got '{target}'."
+                f"{_as_share(end)}"
+            )
     if not isinstance(target, Shift):
         return
     wanted = target.wanted(output)
@@ -202,6 +200,14 @@ def _possible_change(wanted: Intervals, output: float) -> str:
     if any(high > output for _, high in wanted) and output < 1.0:
         ways.append(f"{1.0 - output:.4g} more")
     return f"at most {' or '.join(ways)} is possible" if ways else "it can't change that way"
+
+
+def _absolute_ends(target: Target) -> list[float]:
+    """Return the outputs that a target names."""
+    if isinstance(target, Reach):
+        return [target.value]
+    ends = [target.low, target.high] if isinstance(target, Range) else []
+    return [end for end in ends if math.isfinite(end)]
 
 
 def _as_share(percent: float) -> str:

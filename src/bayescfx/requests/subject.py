@@ -19,7 +19,7 @@ from bayescfx.arrays import Array
 from bayescfx.data import Feature, infer
 from bayescfx.data.values import as_number
 from bayescfx.errors import SettingsError, suggest
-from bayescfx.models.class_scores import is_class_target
+from bayescfx.models.class_scores import class_target
 from bayescfx.models.input_columns import has_level
 from bayescfx.models.loaded import Loaded
 from bayescfx.models.model import Model as Model
@@ -372,7 +372,7 @@ def identify_model(subject: Subject, settings: Settings, console: Console) -> Mo
     """Return the model that is explained, identified by the content of its file."""
     labels = subject.loaded.labels
     names_label = settings.label is None and bool(settings.target)
-    if labels and names_label and is_class_target(settings.target):
+    if labels and names_label and class_target(settings.target) is not None:
         model = subject.loaded.classifier()
     else:
         model = as_model(subject.loaded.scoring(settings.label))
