@@ -1,4 +1,4 @@
-"""Labels as targets on the command line: a classifier from a file is no regression on its labels."""
+"""Labels as targets on the command line: a classifier is no regression on its labels."""
 
 from __future__ import annotations
 

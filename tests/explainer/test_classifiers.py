@@ -94,8 +94,8 @@ CLASSIFIERS = [
 def test_every_reached_row_has_another_label(make: Callable[[], Any], cancer: Any) -> None:
     X, y = cancer
     clf = make().fit(X, y)
-    queries = X.iloc[::95]
-    answers = cfx.explain_many(clf, queries, cfx.Space.from_data(X), cfx.flips(), budget=150, rng=0)
+    queries = X.iloc[::140]
+    answers = cfx.explain_many(clf, queries, cfx.Space.from_data(X), cfx.flips(), budget=100, rng=0)
     before = clf.predict(queries)
     for label, answer in zip(before, answers, strict=True):
         assert answer.reached
@@ -112,7 +112,7 @@ def test_every_reached_row_has_the_wanted_label(
     clf = make().fit(X, y)
     queries = X.iloc[::140]
     answers = cfx.explain_many(
-        clf, queries, cfx.Space.from_data(X), cfx.becomes(label), budget=150, rng=0
+        clf, queries, cfx.Space.from_data(X), cfx.becomes(label), budget=100, rng=0
     )
     for query, answer in zip(clf.predict(queries), answers, strict=True):
         assert answer.reached
