@@ -159,8 +159,8 @@ def test_the_output_against_the_next_label_is_named(iris: Any) -> None:
 def test_answers_are_the_same_in_workers(iris: Any) -> None:
     X, y = iris
     clf = GaussianNB().fit(X, y)
-    queries = pd.concat([X.iloc[::25]] * 14)  # more than a block
-    settings: dict[str, Any] = {"budget": 60, "rng": 0}
+    queries = pd.concat([X.iloc[::25]] * 11)  # more than a block
+    settings: dict[str, Any] = {"budget": 12, "rng": 0, "method": "random"}
     here = cfx.explain_many(clf, queries, cfx.Space.from_data(X), cfx.flips(), **settings)
     there = cfx.explain_many(
         clf, queries, cfx.Space.from_data(X), cfx.flips(), n_jobs=2, **settings
@@ -292,7 +292,7 @@ def test_scores_that_are_moved_are_explained(cancer: Any) -> None:
             r"got 'at least 0.6'. Write cfx.becomes\('malignant'\), or cfx.becomes",
         ),
         (0.7, r"got 0.7. .* probability=0.7\), or pass cfx.probability\(model, 'malignant'\)"),
-        ("+20%", r"a classifier of 'benign', 'malignant'; got '\+20 %'"),
+        ("+20%", r"a classifier of 'benign', 'malignant'; got '\+20%'"),
         (cfx.AEP(0.2, 0.3), r"`target` must be a label"),
     ],
 )
