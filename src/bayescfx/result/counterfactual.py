@@ -52,6 +52,8 @@ class Counterfactual:
         rounding"`` if that was so until its numbers became short decimals, which adds at most one
         per cent to the cost. The best answer may be proven ``"within 3 %"`` only. None if nothing
         is proven.
+    output_name : str, default "prediction"
+        What the output is called, such as "probability of good".
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Counterfactual:
     distance: float = 0.0
     valid_ranges: Mapping[Any, ValidRange] | None = None
     proof: str | None = None
+    output_name: str = wording.PREDICTION.name
 
     @property
     def n_changes(self) -> int:
@@ -90,4 +93,4 @@ class Counterfactual:
         """Return ``prediction 171, valid, cost 1.2``."""
         output = wording.number(self.output)
         validity = "valid" if self.valid else "not valid"
-        return f"prediction {output}, {validity}, cost {wording.number(self.cost)}"
+        return f"{self.output_name} {output}, {validity}, cost {wording.number(self.cost)}"
