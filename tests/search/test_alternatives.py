@@ -172,5 +172,3 @@ def test_a_small_budget_is_spent_while_answers_are_missing() -> None:
     )
     # Five rows are kept for rounding the answers.
     assert len(answer.counterfactuals) == 3 or answer.n_evaluations > 85
-        len(answer.counterfactuals) == 3 or answer.n_evaluations > 85
-    )  # five are kept for rounding

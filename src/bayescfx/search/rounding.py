@@ -1,9 +1,9 @@
 """Short decimals: the numbers of an answer, rounded to values that people write and type.
 
 A search ends with numbers such as 3.9215000867, on the brink of the target. Each changed number
-without a step becomes the shortest decimal that keeps the target reached, away from the query and
-not onto the brink, for at most one per cent of the cost. The model scores the rounded row like any
-other. A change too small to notice becomes the smallest one that is noticed.
+that may move by less than people notice becomes the shortest decimal that keeps the target reached,
+away from the query and not onto the brink, for at most one per cent of the cost. The model scores
+the rounded row like any other. A change too small to notice becomes the smallest that is noticed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Choice(NamedTuple):
 
 def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
-    if not question.short_decimals or not question.region.continuous.any():
+    if not question.short_decimals or not question.region.fine.any():
         return 0
     return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
 
@@ -107,7 +107,7 @@ class _Rounding:
         noticeable = _noticeable(self.region, row)
         cost = max(float(self.region.cost(noticeable[None])[0]), self.found.cost)
         self.most_cost = (1.0 + TUNING.extra_cost) * cost
-        changed = self.region.changes(row[None])[0] & self.region.continuous
+        changed = self.region.changes(row[None])[0] & self.region.fine
         self.features = np.flatnonzero(changed)
         self.choices = self._choices(noticeable)
 
@@ -249,11 +249,12 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
         unit = Decimal(1).scaleb(-decimals)
         rounded = exact.quantize(unit, rounding=ROUND_CEILING if rises else ROUND_FLOOR)
         value = float(axis.round(np.array([float(rounded)]))[0])
-        is_allowed = axis.low <= value <= axis.high and abs(value - code) <= most
+        is_allowed = axis.low <= value <= axis.high and axis.snap(np.array([value]))[0] == value
+        is_near = abs(value - code) <= most
         keeps_side = (value - axis.query) * (code - axis.query) > 0.0
         is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - 1e-9)
         is_new = not found or value != found[-1].code
-        if is_allowed and keeps_side and is_noticed and is_new:
+        if is_allowed and is_near and keeps_side and is_noticed and is_new:
             found.append(Value(value, decimals))
         if rounded == exact or len(found) == TUNING.levels:
             break
