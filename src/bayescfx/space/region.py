@@ -106,6 +106,10 @@ class Region:
         Positions of the features that move together, one list per rule.
     derived : sequence of Rule
         Rules that recompute a column.
+    of_space : tuple of Rule
+        All rules of the space, limits included, as its verbs added them.
+    rebuild : callable or None
+        Returns the region around the same query in the space with other rules.
     """
 
     axes: tuple[Axis, ...]
@@ -137,6 +141,8 @@ class Region:
     rules: tuple[Rule, ...] = ()
     blocks: Sequence[list[int]] = ()
     derived: Sequence[Rule] = ()
+    of_space: tuple[Rule, ...] = ()
+    rebuild: Callable[[Sequence[Rule]], Region] | None = None
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
