@@ -19,8 +19,10 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.report import report
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
+from bayescfx.search.auto import Auto
 from bayescfx.search.exact.prover import Proof
 from bayescfx.search.question import Question
+from bayescfx.search.relaxation_checks import RelaxationChecks, needs_checks, rows_to_keep
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
@@ -100,6 +102,8 @@ def answer_block(
             on_step,
             records_errors=block.on_error == "record",
         )
+        if isinstance(block.settings.search, Auto):
+            _check_constraints(block, open_questions, interrupt, on_step)
         if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
@@ -117,6 +121,29 @@ def answer_block(
         fault=fault,
         repeat_check=check,
     )
+
+
+def _check_constraints(
+    block: Block, questions: Sequence[Question], interrupt: Interrupt, on_step: Listener | None
+) -> None:
+    """Ask the model what constraints keep the target away, for the questions that have missed.
+
+    The model may fail for rows that constraints forbid, which is no fault: the checks end.
+    """
+    missed = [question for question in questions if needs_checks(question)]
+    if not missed or interrupt.is_requested or block.deadline.passed:
+        return
+    reasons = [question.stopped for question in missed]
+    try:
+        run_searches(
+            RelaxationChecks(), missed, block.deadline, interrupt, on_step, records_errors=True
+        )
+    except Exception:  # a model of the user may raise anything
+        return
+    finally:
+        for question, stopped in zip(missed, reasons, strict=True):
+            question.stopped = stopped
+            question.error = None  # a rule that fails outside the region is no error of the query
 
 
 def _questions_after_fault(questions: list[Question], fault: Exception) -> list[Question]:
@@ -155,6 +182,8 @@ def _pose(
             if np.isnan(score.y[0]):
                 raise _missing_output(question)
             question.begin(block.targets[position - block.first], float(score.y[0]))
+            if isinstance(block.settings.search, Auto):
+                question.kept_rows = rows_to_keep(question.region, question.budget)
             questions.append(question)
         except (TargetError, ModelError, SpaceError) as error:
             if block.on_error == "raise":

@@ -1,0 +1,193 @@
+"""Checks of constraints after a miss: the model scores rows that a single constraint forbids.
+
+A surrogate knows nothing of a fixed feature, so that the model has to be asked. `Auto` leaves some
+rows of the budget for that. First a few rows are scored without each constraint: single changes of
+the best rows and of the query. If rows are left, regions without a constraint are swept, those
+first whose rows came nearest to the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask, firsts
+from bayescfx.errors import InfeasibleError
+from bayescfx.search.exact.relaxing import is_readable
+from bayescfx.search.question import CUT_SHORT, Question, Rounds, best_first, misses
+from bayescfx.search.sweep import Sweep
+from bayescfx.space.neighbourhood import line_values, single_moves
+from bayescfx.space.region import Region
+
+
+@dataclass(frozen=True)
+class ChecksTuning:
+    """Numbers of the checks; set by judgement, 2026-11-19."""
+
+    #: One in so many rows of the budget is kept for the checks while nothing is reached.
+    kept_one_in: int = 10
+    #: Of the rows that are left, checks take at most those kept, one in so many of the budget, or
+    #: so many for each constraint: for both ends of a feature, from a good row and from the query.
+    most_one_in: int = 4
+    most_for_each: int = 4
+    #: Rows that are kept for each constraint at most.
+    kept_for_each: int = 40
+    #: Rows that are scored first without each constraint.
+    probes: int = 6
+    #: Best rows from which single changes start, and the values of each feature.
+    n_tops: int = 2
+    n_values: int = 8
+    #: A region is swept with at least so many rows.
+    least_swept: int = 20
+
+
+TUNING = ChecksTuning()
+
+
+def rows_to_keep(region: Region, budget: int) -> int:
+    """Return how many rows of a budget are kept to check constraints if the target is missed."""
+    return min(budget // TUNING.kept_one_in, TUNING.kept_for_each * len(region.of_space))
+
+
+def needs_checks(question: Question) -> bool:
+    """Return whether constraints of a question are to be checked: it missed, and it is not known.
+
+    After a proof, or if every row was scored, a model that can be read is not asked.
+    """
+    is_open = question.stopped is not None and question.error is None
+    if not is_open or question.already_met or question.reached:
+        return False
+    if question.proof.conclusion == "out of reach":
+        return False
+    if question.stopped in CUT_SHORT:
+        return False
+    return question.stopped != "exhausted" or not is_readable(question)
+
+
+@dataclass(frozen=True)
+class RelaxationChecks:
+    """Score rows that single constraints forbid, for a question whose search has missed."""
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
+        stopped = question.stopped
+        assert stopped is not None  # its search has ended
+        relaxed = [region for _, region in question.relaxed]
+        most = max(
+            question.kept_rows,
+            question.budget // TUNING.most_one_in,
+            TUNING.most_for_each * len(relaxed),
+        )
+        question.kept_rows = 0
+        end = question.spent + min(question.left, most)
+        if relaxed:
+            yield from _probe(question, relaxed, end)
+            yield from _sweep_relaxed(question, relaxed, end)
+        return stopped
+
+
+def _probe(question: Question, relaxed: list[Region], end: int) -> Generator[Array, Array, None]:
+    """Score a few rows of each relaxed region, in turn."""
+    probes = [islice(_probes(question, region), TUNING.probes) for region in relaxed]
+    rows = list(_in_turn(probes))[: end - question.spent]
+    if rows:
+        yield np.array(rows)
+
+
+def _in_turn(parts: Iterable[Iterable[Array]]) -> Iterator[Array]:
+    """Yield the first row of each part, then the second ones, and so on; no row twice."""
+    seen: set[bytes] = set()
+    for x in chain.from_iterable(zip_longest(*parts)):
+        if x is not None and x.tobytes() not in seen:
+            seen.add(x.tobytes())
+            yield x
+
+
+def _probes(question: Question, region: Region) -> Iterator[Array]:
+    """Yield rows that were not scored and that only one constraint forbids.
+
+    They are single changes of the best rows and of the query, and the changes of two of these in
+    one row. The longest changes come first, then those half as long, and so on.
+    """
+    bases = _bases(question, region)
+    values = line_values(region, TUNING.n_values)
+    parts: list[Array] = []
+    for base in bases:
+        moves = single_moves(region, base, TUNING.n_values, values)
+        moves = moves.take(_is_forbidden(question, region, moves.X))
+        parts.append(moves.X[_farthest_first(moves.ray)])
+    both = np.where(bases[:, None] == region.query, bases[None], bases[:, None])
+    both = region.complete(both.reshape(-1, bases.shape[1]))
+    return _in_turn([*parts, both[_is_forbidden(question, region, both)]])
+
+
+def _is_forbidden(question: Question, region: Region, X: Array) -> Mask:
+    """Return which rows ``(n, d)`` are new and allowed in a relaxed region only."""
+    is_new = ~question.region.contains(X) & ~question.known.holds(X)
+    return np.asarray(is_new & region.contains(X))
+
+
+def _farthest_first(ray: Indices) -> Indices:
+    """Return an order of moves, given the ray ``(n,)`` of each: first the last of every ray."""
+    rank = np.zeros(len(ray), dtype=np.intp)
+    for each in np.unique(ray).tolist():
+        at = np.flatnonzero(ray == each)
+        rank[at[_halving(len(at))]] = np.arange(len(at))
+    return np.argsort(rank, kind="stable")
+
+
+def _halving(n: int) -> Indices:
+    """Return the positions 0 to n - 1: the last, the middle one, halfway between, and so on."""
+    order = [n - 1]
+    parts = 2
+    while parts < 2 * n:
+        order += [k * (n - 1) // parts for k in range(1, parts, 2)]
+        parts *= 2
+    return np.array(list(dict.fromkeys([*order, *range(n)])), dtype=np.intp)
+
+
+def _bases(question: Question, region: Region) -> Array:
+    """Return the best rows, without one change if there is no room for more, and the query."""
+    tops = question.X[best_first(question, question.X, question.y)[: TUNING.n_tops]]
+    changed = region.changes(tops)
+    is_full = changed.sum(axis=1) == region.max_changes  # never without a bound
+    row, j = np.nonzero(changed & is_full[:, None])
+    fewer = tops[row]
+    fewer[np.arange(len(row)), j] = region.query[j]
+    bases = np.vstack([tops, region.complete(fewer), region.query])
+    return bases[firsts(bases)]
+
+
+def _sweep_relaxed(
+    question: Question, relaxed: list[Region], end: int
+) -> Generator[Array, Array, None]:
+    """Sweep relaxed regions while rows are left, first those with rows nearest to the target."""
+    X, y = question.known.take(np.unique(np.concatenate(question.asked)))
+    is_outside = np.isfinite(y) & ~question.region.contains(X)
+    miss = misses(question.acceptance, y[is_outside])
+    least = [miss[region.contains(X[is_outside])].min(initial=np.inf) for region in relaxed]
+    for rank, k in enumerate(np.argsort(least, kind="stable").tolist()):
+        left = end - question.spent
+        share = min(left, max(TUNING.least_swept, left // (len(relaxed) - rank)))
+        if share < TUNING.least_swept:
+            return
+        yield from _sweep_one(question, relaxed[k], share)
+
+
+def _sweep_one(question: Question, region: Region, budget: int) -> Generator[Array, Array, None]:
+    """Sweep a relaxed region at the expense of a question."""
+    relaxed = question.with_region(region, budget)
+    rounds = Sweep().first(relaxed)
+    y: Array | None = None
+    while True:
+        try:
+            rows = rounds.send(y)  # type: ignore[arg-type]  # a generator starts with None
+        except (StopIteration, InfeasibleError):
+            return
+        before = question.spent
+        y = yield rows
+        relaxed.spent += question.spent - before
+        relaxed.asked.append(question.asked[-1])
