@@ -16,7 +16,7 @@ from tests.structure import Source, measure_source
 LIMITS = {  # functions, modules, frames
     "sweep": (288, 45, 19),  # (180, 35, 14)
     "bayes-cfx": (390, 57, 23),  # (250, 45, 17)
-    "command line": (493, 79, 22),  # (320, -, -)
+    "command line": (493, 80, 22),  # (320, -, -)
     "page": (532, 80, 24),  # (400, -, -)
 }
 MOST_BRANCHES = 3.2  # per function (3.2)

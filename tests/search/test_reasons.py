@@ -73,7 +73,7 @@ def test_the_fixed_year_is_the_reason_and_not_the_range_of_the_age(
         estimator = GradientBoostingRegressor() if kind == "trees" else LinearRegression()
         model = estimator.fit(table, price(table))
     space = Space.from_data(table).fix("year").only_up("age")
-    goal = float(price(query)) + 60
+    goal = float(price(query.to_frame().T).iloc[0]) + 60
     answer = cfx.explain(model, query, space, cfx.at_least(goal), budget=budget, rng=0)
     assert not answer.reached
     assert [each.words for each in answer.binding] == ["'year' being fixed"]
@@ -229,7 +229,7 @@ def outputs(region: Region, f: Callable[[pd.DataFrame], Any]) -> tuple[Any, Any]
     """Return all rows of a region, and their outputs."""
     rows = region.enumerate(10_000)
     assert rows is not None
-    return rows, np.asarray(f(region.rows(rows)))
+    return rows, np.asarray(f(pd.DataFrame(region.rows(rows))))
 
 
 def check_by_brute_force(
@@ -272,7 +272,7 @@ def test_what_is_named_is_true_by_enumeration(is_readable: bool) -> None:
         if is_readable:
             free = Space(dict(space.features)).around(query).enumerate(10_000)
             assert free is not None
-            table = space.around(query).rows(free)
+            table = pd.DataFrame(space.around(query).rows(free))
             tree = DecisionTreeRegressor(max_depth=6, random_state=0)
             model = in_numbers(tree, table, np.asarray(f(table)))
             f = model.predict

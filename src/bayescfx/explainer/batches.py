@@ -138,8 +138,9 @@ def _check_constraints(
         run_searches(
             RelaxationChecks(), missed, block.deadline, interrupt, on_step, records_errors=True
         )
-    except Exception:  # a model of the user may raise anything
-        return
+    except Exception as error:  # a model of the user may raise anything
+        if not hasattr(error, "evaluations"):  # which failed model calls have
+            raise
     finally:
         for question, stopped in zip(missed, reasons, strict=True):
             question.stopped = stopped

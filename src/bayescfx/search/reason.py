@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Mask
 from bayescfx.search.question import Question, misses
+from bayescfx.space.constraint import Constraint
 from bayescfx.space.region import Region
 
 #: How it is known: by the model's form, by rows that the model scored, or by the surrogate alone.
@@ -63,17 +64,13 @@ def checked_reasons(question: Question) -> list[Reason]:
     If any of these rows reach the target, only their constraints are returned, the cheapest first;
     else those whose rows come clearly nearer to it.
     """
-    places = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *question.asked]))
-    X, y = question.known.take(places)
-    is_outside = np.isfinite(y) & ~question.region.contains(X)
-    X = X[is_outside]
-    y = y[is_outside]
+    X, y = scored_outside(question)
     if not len(X):
         return []
     base = float(misses(question.acceptance, question.y).min(initial=np.inf))
     found: list[tuple[float, Reason]] = []
     for constraint, relaxed in question.relaxed:
-        is_allowed = relaxed.contains(X)
+        is_allowed = forbidden_only_by(constraint, relaxed, X)
         best = _best_row(question, relaxed, X[is_allowed], y[is_allowed])
         if best is None:
             continue
@@ -85,6 +82,24 @@ def checked_reasons(question: Question) -> list[Reason]:
     found.sort(key=lambda pair: pair[0])
     nearest = [reason for _, reason in found]
     return cheapest(nearest) or nearest[:MOST_NAMED]
+
+
+def scored_outside(question: Question) -> tuple[Array, Array]:
+    """Return codes ``(n, d)`` and outputs ``(n,)`` of the rows asked for that are not allowed."""
+    places = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *question.asked]))
+    X, y = question.known.take(places)
+    is_outside = np.isfinite(y) & ~question.region.contains(X)
+    return X[is_outside], y[is_outside]
+
+
+def forbidden_only_by(constraint: Constraint, relaxed: Region, X: Array) -> Mask:
+    """Return which rows ``(n, d)``, which are not allowed, are allowed in a relaxed region."""
+    is_allowed = np.ones(len(X), dtype=np.bool_)
+    if len(constraint.features) == 1:  # only rows that change this feature
+        j = relaxed.schema.positions[constraint.features[0]]
+        is_allowed = X[:, j] != relaxed.query[j]
+    is_allowed[is_allowed] = relaxed.contains(X[is_allowed])
+    return is_allowed
 
 
 def _best_row(

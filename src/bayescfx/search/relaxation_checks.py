@@ -14,12 +14,20 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, firsts
+from bayescfx.arrays import Array, Indices, firsts
 from bayescfx.errors import InfeasibleError
 from bayescfx.search.exact.relaxing import is_readable
 from bayescfx.search.question import CUT_SHORT, Question, Rounds, best_first, misses
+from bayescfx.search.reason import forbidden_only_by, scored_outside
 from bayescfx.search.sweep import Sweep
-from bayescfx.space.neighbourhood import line_values, single_moves
+from bayescfx.space.constraint import Constraint
+from bayescfx.space.neighbourhood import (
+    data_values,
+    frequent_levels,
+    line_values,
+    listed_values,
+    single_moves,
+)
 from bayescfx.space.region import Region
 
 
@@ -75,7 +83,7 @@ class RelaxationChecks:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
         stopped = question.stopped
         assert stopped is not None  # its search has ended
-        relaxed = [region for _, region in question.relaxed]
+        relaxed = question.relaxed
         most = max(
             question.kept_rows,
             question.budget // TUNING.most_one_in,
@@ -84,15 +92,16 @@ class RelaxationChecks:
         question.kept_rows = 0
         end = question.spent + min(question.left, most)
         if relaxed:
-            yield from _probe(question, relaxed, end)
-            yield from _sweep_relaxed(question, relaxed, end)
+            yield from _probe(question, end)
+            yield from _sweep_relaxed(question, end)
         return stopped
 
 
-def _probe(question: Question, relaxed: list[Region], end: int) -> Generator[Array, Array, None]:
+def _probe(question: Question, end: int) -> Generator[Array, Array, None]:
     """Score a few rows of each relaxed region, in turn."""
-    probes = [islice(_probes(question, region), TUNING.probes) for region in relaxed]
-    rows = list(_in_turn(probes))[: end - question.spent]
+    bases = _bases(question)
+    probes = [islice(_probes(question, bases, *pair), TUNING.probes) for pair in question.relaxed]
+    rows = list(islice(_in_turn(probes), end - question.spent))
     if rows:
         yield np.array(rows)
 
@@ -106,28 +115,61 @@ def _in_turn(parts: Iterable[Iterable[Array]]) -> Iterator[Array]:
             yield x
 
 
-def _probes(question: Question, region: Region) -> Iterator[Array]:
+def _probes(
+    question: Question, bases: Array, constraint: Constraint, region: Region
+) -> Iterator[Array]:
     """Yield rows that were not scored and that only one constraint forbids.
 
-    They are single changes of the best rows and of the query, and the changes of two of these in
-    one row. The longest changes come first, then those half as long, and so on.
+    They are single changes of the `bases` ``(k, d)``. The longest ones come first, then those half
+    as long, and so on. Where more than a feature is limited, changes of two bases are joined, too.
     """
-    bases = _bases(question, region)
+    if len(constraint.features) == 1:
+        j = region.schema.positions[constraint.features[0]]
+        parts = _of_feature(question.region, region, bases, j)
+    else:
+        parts = _of_rule(region, bases)
+    for X in parts:
+        is_new = ~question.known.holds(X)
+        X = X[is_new]
+        X = X[region.contains(X) & ~question.region.contains(X)]
+        yield from X
+
+
+def _of_feature(limited: Region, region: Region, bases: Array, j: int) -> Iterator[Array]:
+    """Yield rows with codes of feature `j` that only the relaxed region allows, by code."""
+    if region.recomputed[j]:
+        yield from _of_rule(region, bases)
+        return
+    codes = _feature_codes(limited, region, j)
+    for code in codes[: TUNING.n_values].tolist():
+        X = bases.copy()
+        X[:, j] = code
+        yield region.complete(X)
+
+
+def _feature_codes(limited: Region, region: Region, j: int) -> Array:
+    """Return codes of feature `j` that only the relaxed region allows, in either direction."""
+    if region.categorical[j]:
+        codes = frequent_levels(region, j, 2 * TUNING.n_values)
+    else:
+        listed = listed_values(region, j, TUNING.n_values)
+        codes = data_values(region, j, 2 * TUNING.n_values) if listed is None else listed
+    codes = codes[limited.axes[j].snap(codes) != codes]
+    above = codes[codes > region.query[j]]
+    below = codes[codes < region.query[j]][::-1]
+    sides = [above[_halving(len(above))], below[_halving(len(below))]]
+    pairs = chain.from_iterable(zip_longest(*(side.tolist() for side in sides)))
+    return np.array([code for code in pairs if code is not None], dtype=np.float64)
+
+
+def _of_rule(region: Region, bases: Array) -> Iterator[Array]:
+    """Yield single changes of each base, by base, and the changes of two bases in one row."""
     values = line_values(region, TUNING.n_values)
-    parts: list[Array] = []
+    both = np.where(bases[:, None] == region.query, bases[None], bases[:, None])
+    yield region.complete(both.reshape(-1, bases.shape[1]))
     for base in bases:
         moves = single_moves(region, base, TUNING.n_values, values)
-        moves = moves.take(_is_forbidden(question, region, moves.X))
-        parts.append(moves.X[_farthest_first(moves.ray)])
-    both = np.where(bases[:, None] == region.query, bases[None], bases[:, None])
-    both = region.complete(both.reshape(-1, bases.shape[1]))
-    return _in_turn([*parts, both[_is_forbidden(question, region, both)]])
-
-
-def _is_forbidden(question: Question, region: Region, X: Array) -> Mask:
-    """Return which rows ``(n, d)`` are new and allowed in a relaxed region only."""
-    is_new = ~question.region.contains(X) & ~question.known.holds(X)
-    return np.asarray(is_new & region.contains(X))
+        yield moves.X[_farthest_first(moves.ray)]
 
 
 def _farthest_first(ray: Indices) -> Indices:
@@ -141,7 +183,7 @@ def _farthest_first(ray: Indices) -> Indices:
 
 def _halving(n: int) -> Indices:
     """Return the positions 0 to n - 1: the last, the middle one, halfway between, and so on."""
-    order = [n - 1]
+    order = [n - 1] if n else []
     parts = 2
     while parts < 2 * n:
         order += [k * (n - 1) // parts for k in range(1, parts, 2)]
@@ -149,8 +191,9 @@ def _halving(n: int) -> Indices:
     return np.array(list(dict.fromkeys([*order, *range(n)])), dtype=np.intp)
 
 
-def _bases(question: Question, region: Region) -> Array:
+def _bases(question: Question) -> Array:
     """Return the best rows, without one change if there is no room for more, and the query."""
+    region = question.region
     tops = question.X[best_first(question, question.X, question.y)[: TUNING.n_tops]]
     changed = region.changes(tops)
     is_full = changed.sum(axis=1) == region.max_changes  # never without a bound
@@ -158,23 +201,21 @@ def _bases(question: Question, region: Region) -> Array:
     fewer = tops[row]
     fewer[np.arange(len(row)), j] = region.query[j]
     bases = np.vstack([tops, region.complete(fewer), region.query])
-    return bases[firsts(bases)]
+    return np.asarray(bases[firsts(bases)])
 
 
-def _sweep_relaxed(
-    question: Question, relaxed: list[Region], end: int
-) -> Generator[Array, Array, None]:
+def _sweep_relaxed(question: Question, end: int) -> Generator[Array, Array, None]:
     """Sweep relaxed regions while rows are left, first those with rows nearest to the target."""
-    X, y = question.known.take(np.unique(np.concatenate(question.asked)))
-    is_outside = np.isfinite(y) & ~question.region.contains(X)
-    miss = misses(question.acceptance, y[is_outside])
-    least = [miss[region.contains(X[is_outside])].min(initial=np.inf) for region in relaxed]
+    X, y = scored_outside(question)
+    miss = misses(question.acceptance, y)
+    relaxed = question.relaxed
+    least = [miss[forbidden_only_by(*pair, X)].min(initial=np.inf) for pair in relaxed]
     for rank, k in enumerate(np.argsort(least, kind="stable").tolist()):
         left = end - question.spent
         share = min(left, max(TUNING.least_swept, left // (len(relaxed) - rank)))
         if share < TUNING.least_swept:
             return
-        yield from _sweep_one(question, relaxed[k], share)
+        yield from _sweep_one(question, relaxed[k][1], share)
 
 
 def _sweep_one(question: Question, region: Region, budget: int) -> Generator[Array, Array, None]:
