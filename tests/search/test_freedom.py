@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -66,22 +67,22 @@ def random_constraints(
         ends = (min(low, query[name]), max(high, query[name]))
         width = float(data[name].std())
         verbs: list[Constraint] = [
-            lambda space, name=name: space.fix(name),
-            lambda space, name=name: space.only_up(name),
-            lambda space, name=name, ends=ends: space.between({name: ends}),
-            lambda space, name=name, width=width: space.move({name: (-width, width)}),
+            methodcaller("fix", name),
+            methodcaller("only_up", name),
+            methodcaller("between", {name: ends}),
+            methodcaller("move", {name: (-width, width)}),
         ]
         found.append(verbs[rng.integers(4)])
     if rng.random() < 0.5:
         bound = int(rng.integers(1, 4))
-        found.append(lambda space: space.max_changes(bound))
+        found.append(methodcaller("max_changes", bound))
     if rng.random() < 0.5:
         one, other = rng.permutation(names)[:2].tolist()
         total = data[one] / data[one].std() + data[other] / data[other].std()
         own = query[one] / data[one].std() + query[other] / data[other].std()
         most = max(own, total.quantile(0.7)) + 1e-3
         text = f"{one} / {data[one].std():.9g} + {other} / {data[other].std():.9g} <= {most:.6g}"
-        found.append(lambda space: space.require(text))
+        found.append(methodcaller("require", text))
     return found
 
 
@@ -92,27 +93,29 @@ def make_problem(seed: int) -> Problem:
     mean = data.mean()
     std = data.std()
     weights = rng.normal(size=data.shape[1])
-    spike = float(data.iloc[int(rng.integers(len(data))), 1])
+    # Every value of an integer is tried; one of a hundred decimals is a needle.
+    whole = [name for name in data.columns if data[name].dtype.kind == "i"][:1]
+    spikes = data[whole].iloc[int(rng.integers(len(data)))]
 
     def smooth(rows: pd.DataFrame) -> Any:
         Z = (rows - mean) / std
         return np.asarray(Z @ weights + 0.8 * np.sin(2 * Z.iloc[:, 0]) * Z.iloc[:, 1])
 
     def stepped(rows: pd.DataFrame) -> Any:
-        return np.floor(4 * smooth(rows)) / 4 + 1.5 * (rows.iloc[:, 1].to_numpy() == spike)
+        return np.floor(4 * smooth(rows)) / 4 + 1.5 * (rows[whole] == spikes).any(axis=1)
 
     outputs = smooth(data)
-    model: Any = [
-        lambda: LinearRegression().fit(data, outputs),
-        lambda: GradientBoostingRegressor(n_estimators=40, random_state=0).fit(data, outputs),
-        lambda: RandomForestRegressor(20, random_state=0).fit(data, outputs),
-        lambda: smooth,
-        lambda: stepped,
-    ][seed % 5]()
-    predicted = model(data) if callable(model) else model.predict(data)
+    estimators: list[Any] = [
+        LinearRegression(),
+        GradientBoostingRegressor(n_estimators=40, random_state=0),
+        RandomForestRegressor(20, random_state=0),
+    ]
+    model: Any = [*estimators, smooth, stepped][seed % 5]
+    predicted = model(data) if callable(model) else model.fit(data, outputs).predict(data)
     k = int(rng.integers(len(data)))
     query = data.iloc[k]
-    goal = float(predicted[k] + rng.uniform(0.3, 1.0) * np.std(predicted))
+    predicted = np.asarray(predicted)
+    goal = float(predicted[k] + rng.uniform(0.3, 1.0) * predicted.std())
     return Problem(model, data, query, goal, random_constraints(data, query, rng))
 
 
@@ -136,7 +139,7 @@ def check(seeds: range) -> None:
 
 
 def test_more_freedom_or_rows_give_no_worse_answer() -> None:
-    check(range(40))
+    check(range(10))
 
 
 @pytest.mark.slow

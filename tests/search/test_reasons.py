@@ -166,6 +166,10 @@ def test_checks_stay_within_the_budget(budget: int) -> None:
     assert not answer.reached
     assert n_rows <= budget
     assert n_rows == answer.n_evaluations == len(answer.trace)
+    if budget >= 30:
+        assert answer.stopped in ("budget", "unreachable")
+        assert answer.binding[0].words == "'d' being fixed"
+        assert answer.binding[0].evidence == "checked"
 
 
 def test_a_search_that_reaches_the_target_has_its_whole_budget() -> None:

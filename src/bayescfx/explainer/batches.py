@@ -134,6 +134,8 @@ def _check_constraints(
     if not missed or interrupt.is_requested or block.deadline.passed:
         return
     reasons = [question.stopped for question in missed]
+    for question in missed:
+        question.is_closing = True  # the rows kept for the checks may be spent
     try:
         run_searches(
             RelaxationChecks(), missed, block.deadline, interrupt, on_step, records_errors=True
@@ -210,6 +212,7 @@ def _make_questions(
             position=position,
             name=block.name(position) if block.names_queries else None,
         )
+        question.short_decimals = settings.short_decimals
         if settings.prove is not False:
             question.prover = block.prover
             question.proof = Proof()

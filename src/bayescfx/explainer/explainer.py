@@ -47,8 +47,7 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.result.menu import Menu
 from bayescfx.search.exact.prover import Prover
-from bayescfx.search.question import CUT_SHORT
-from bayescfx.search.turns import Interrupt, Listener, Step
+from bayescfx.search.turns import CUT_SHORT, Interrupt, Listener, Step
 from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
 

@@ -17,9 +17,10 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, firsts
 from bayescfx.errors import InfeasibleError
 from bayescfx.search.exact.relaxing import is_readable
-from bayescfx.search.question import CUT_SHORT, Question, Rounds, best_first, misses
+from bayescfx.search.question import Question, Rounds, best_first, misses
 from bayescfx.search.reason import forbidden_only_by, scored_outside
 from bayescfx.search.sweep import Sweep
+from bayescfx.search.turns import CUT_SHORT
 from bayescfx.space.constraint import Constraint
 from bayescfx.space.neighbourhood import (
     data_values,
@@ -90,6 +91,7 @@ class RelaxationChecks:
             TUNING.most_for_each * len(relaxed),
         )
         question.kept_rows = 0
+        question.reserved = 0  # the best guess is rounded already
         end = question.spent + min(question.left, most)
         if relaxed:
             yield from _probe(question, end)
