@@ -131,7 +131,7 @@ def _check_constraints(
     The model may fail for rows that constraints forbid, which is no fault: the checks end.
     """
     missed = [question for question in questions if needs_checks(question)]
-    if not missed or interrupt.is_requested or block.deadline.passed:
+    if any((not missed, interrupt.is_requested, block.deadline.passed)):
         return
     reasons = [question.stopped for question in missed]
     for question in missed:

@@ -65,16 +65,13 @@ def checked_reasons(question: Question) -> list[Reason]:
     else those whose rows come clearly nearer to it.
     """
     X, y = scored_outside(question)
-    if not len(X):
-        return []
     base = float(misses(question.acceptance, question.y).min(initial=np.inf))
     found: list[tuple[float, Reason]] = []
     for constraint, relaxed in question.relaxed:
         is_allowed = forbidden_only_by(constraint, relaxed, X)
-        best = _best_row(question, relaxed, X[is_allowed], y[is_allowed])
-        if best is None:
+        if not is_allowed.any():
             continue
-        row, output, cost = best
+        row, output, cost = _best_row(question, relaxed, X[is_allowed], y[is_allowed])
         miss = float(misses(question.acceptance, np.array([output]))[0])
         reason = Reason(constraint.words, "checked", constraint.features, row, output, cost)
         if cost is not None or miss <= (1.0 - MIN_GAIN) * base:
@@ -104,13 +101,11 @@ def forbidden_only_by(constraint: Constraint, relaxed: Region, X: Array) -> Mask
 
 def _best_row(
     question: Question, region: Region, X: Array, y: Array
-) -> tuple[Array, float, float | None] | None:
+) -> tuple[Array, float, float | None]:
     """Return the cheapest row that reaches the target, with output and cost; else the nearest.
 
     `X` ``(n, d)`` are allowed rows of a relaxed region, `y` ``(n,)`` their outputs.
     """
-    if not len(X):
-        return None
     is_hit = question.accepted(y)
     if is_hit.any():
         hits = np.flatnonzero(is_hit)

@@ -66,12 +66,9 @@ def needs_checks(question: Question) -> bool:
 
     After a proof, or if every row was scored, a model that can be read is not asked.
     """
-    is_open = question.stopped is not None and question.error is None
-    if not is_open or question.already_met or question.reached:
-        return False
-    if question.proof.conclusion == "out of reach":
-        return False
-    if question.stopped in CUT_SHORT:
+    is_answered = any((question.error, question.already_met, question.reached))
+    is_known = question.proof.conclusion == "out of reach"
+    if is_answered or is_known or question.stopped in (None, *CUT_SHORT):
         return False
     return question.stopped != "exhausted" or not is_readable(question)
 

@@ -60,8 +60,6 @@ class Conflict:
 
 def find_conflict(region: Region, draw_rows: Draw) -> Conflict | None:
     """Return constraints that conflict; None if a row exists, or none is known without them."""
-    if region.rebuild is None:
-        return None
     search = _Search(region, constraints(region), draw_rows)
     if not search.is_empty(search.every) or search.is_empty([]):
         return None
@@ -115,8 +113,7 @@ class _Search:
         key = frozenset(id(each) for each in kept)
         if key not in self._known:
             left_out = [each for each in self.every if id(each) not in key]
-            relaxed = without(self.region, left_out) if left_out else self.region
-            self._known[key] = look_for_row(relaxed, self.draw_rows)
+            self._known[key] = look_for_row(without(self.region, left_out), self.draw_rows)
         return self._known[key]
 
 

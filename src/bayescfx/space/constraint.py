@@ -6,7 +6,6 @@ from the rules that remain, since rules narrow the limits of features, too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -76,14 +75,19 @@ def _of_feature(region: Region, limits: Limits) -> list[Constraint]:
         return [Constraint(words, (name,), limits, replace(limits, fixed=False))]
     feature = region.schema.features[name]
     detail = limits.describe_feature(name, feature)
-    low, high = limits.between
-    start, end = feature.code_range
-    remainder: Limits | None = None
-    if low < start or high > end:  # limits beyond the data also widen the range
-        outer = (min(low, start), max(high, end))
-        is_wider = math.isfinite(outer[0]) and math.isfinite(outer[1])
-        remainder = Limits(name, between=outer) if is_wider else None
+    remainder = _data_range(limits, feature.code_range)
     return [Constraint(f"limit on {name!r}", (name,), limits, remainder, detail)]
+
+
+def _data_range(limits: Limits, data: tuple[float, float]) -> Limits | None:
+    """Return the limits that keep a range beyond the `data`; None if there is none.
+
+    Absolute limits may widen the range of a feature, too.
+    """
+    low = min(limits.between[0], data[0])
+    high = max(limits.between[1], data[1])
+    is_wider = np.isfinite([low, high]).all() and (low, high) != data
+    return Limits(limits.name, between=(low, high)) if is_wider else None
 
 
 def without(region: Region, left_out: Iterable[Constraint]) -> Region:
@@ -107,14 +111,13 @@ def _is_wider(relaxed: Region, region: Region, constraint: Constraint) -> bool:
     bound = constraint.rule.most_changes
     if bound is not None:
         return bound < len(region.free)
-    if len(relaxed.rules) < len(region.rules):
+    has_fewer_rules = len(relaxed.rules) < len(region.rules)
+    has_wider_limits = (relaxed.low < region.low) | (relaxed.high > region.high)
+    if has_fewer_rules | has_wider_limits.any():
         return True
-    if (relaxed.low < region.low).any() or (relaxed.high > region.high).any():
-        return True
-    pairs = zip(relaxed.choices, region.choices, strict=True)
-    return any(_n_codes(new) > _n_codes(old) for new, old in pairs)
+    return bool((_n_codes(relaxed) > _n_codes(region)).any())
 
 
-def _n_codes(choices: Array | None) -> float:
-    """Return how many codes a feature may have; infinite if they are not listed."""
-    return np.inf if choices is None else len(choices)
+def _n_codes(region: Region) -> Array:
+    """Return how many codes each feature may have, shape (d,); infinite if they are not listed."""
+    return np.array([np.inf if codes is None else len(codes) for codes in region.choices])

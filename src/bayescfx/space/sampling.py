@@ -165,10 +165,10 @@ def no_row_error(region: Region, rng: Generator) -> InfeasibleError:
         if conflict is not None and conflict.has_rules:
             text += f" {in_words(conflict, TUNING.tries)}"
     else:
-        has_query = bool(region.contains(region.query[None, :])[0])
-        which = "no point but the query itself" if has_query else "no point"
-        verb = "satisfies every rule" if has_query else "satisfies every rule for this query"
-        text = f"{which} {verb} (0 of {TUNING.tries} tried). "
+        text = "no point satisfies every rule for this query"
+        if region.contains(region.query[None, :])[0]:
+            text = "no point but the query itself satisfies every rule"
+        text += f" (0 of {TUNING.tries} tried). "
         text += _tightest(region, rng) if conflict is None else in_words(conflict, TUNING.tries)
     error = InfeasibleError(text)
     error.constraints = words
