@@ -83,6 +83,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.result.assessment import WhatIf as WhatIf
     from bayescfx.result.assessment import assess as assess
     from bayescfx.result.assessment import what_if as what_if
+    from bayescfx.result.binding_constraint import BindingConstraint as BindingConstraint
     from bayescfx.result.menu import Menu as Menu
     from bayescfx.result.menu import MenuItem as MenuItem
     from bayescfx.result.valid_range import ValidRange as ValidRange
@@ -129,6 +130,7 @@ _HOMES = {
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "result.assessment": "WhatIf assess what_if",
+        "result.binding_constraint": "BindingConstraint",
         "result.menu": "Menu MenuItem",
         "result.valid_range": "ValidRange",
         "search.baselines": "LBFGSB NaiveBayes RandomSearch",

@@ -76,7 +76,16 @@ class CellError(BayesCFXError, TypeError):
 
 
 class InfeasibleError(BayesCFXError, ValueError):
-    """No row satisfies all constraints for this query."""
+    """No row satisfies all constraints for this query.
+
+    Attributes
+    ----------
+    constraints : tuple of str
+        A smallest set of constraints that conflict, in words: without any one of them there are
+        allowed rows, as far as is known. Empty if none was found.
+    """
+
+    constraints: tuple[str, ...] = ()
 
 
 class OutOfTime(BayesCFXError, TimeoutError):

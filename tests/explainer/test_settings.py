@@ -184,8 +184,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "contradiction": (
         cfx.InfeasibleError,
-        "no point satisfies every rule for this query (0 of 2048 tried). Tightest rule: "
-        "'a >= 1.2 + b' (0 of 2048).",
+        "no point satisfies every rule for this query (0 of 2048 tried). This constraint alone "
+        "forbids every row within the ranges of the features: rule 'a >= 1.2 + b'. Relax it.",
         {
             "space": cfx.Space({n: cfx.Real(0, 1) for n in "abc"})
             .require("b >= 0.5")

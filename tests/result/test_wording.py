@@ -16,6 +16,7 @@ from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.potentials import Intervals, Target
 from bayescfx.result import answer_text, wording
 from bayescfx.result.answer_text import REASONS, miss, sentence
+from bayescfx.result.binding_constraint import BindingConstraint
 from tests.result.answers import plain_answer
 
 
@@ -144,20 +145,23 @@ def test_unreachable_is_worded_as_an_estimate() -> None:
         status="unreachable",
         stopped="unreachable",
         probability_reachable=0.0199,
-        binding=("limit on 'bmi' (at least 18)", "rule 's3 <= s1'"),
+        binding=(
+            BindingConstraint("limit on 'bmi' (at least 18)", "guess"),
+            BindingConstraint("rule 's3 <= s1'", "guess"),
+        ),
     )
     assert answer.verdict == (
         "Target probably out of reach (estimated from the scored rows, not proven). "
         "Estimated probability that it can be reached: 2 %. Outputs seen: 150.2 to 260. "
-        "Relaxing any of these constraints would bring it closer (estimated): "
+        "Relaxing any of these constraints might bring it closer (a guess): "
         "limit on 'bmi' (at least 18); rule 's3 <= s1'."
     )
-    one = replace(answer, binding=("at most 1 change",))
+    one = replace(answer, binding=(BindingConstraint("at most 1 change", "guess"),))
     assert one.verdict.endswith(
-        "Relaxing this constraint would bring it closer (estimated): at most 1 change."
+        "Relaxing this constraint might bring it closer (a guess): at most 1 change."
     )
-    data = replace(answer, binding=("data range of 'bmi' (up to 42)",))
-    expected = "Only values beyond the data would bring it closer (estimated): data range of 'bmi'"
+    data = replace(answer, binding=(BindingConstraint("data range of 'bmi' (up to 42)", "guess"),))
+    expected = "Only values beyond the data might bring it closer (a guess): data range of 'bmi'"
     assert expected in repr(data)
 
 

@@ -395,6 +395,7 @@ def test_relaxing_a_binding_constraint_brings_the_target_nearer(page: httpx.Clie
         ("at most 2 changes", {"max_changes": 2}, {"max_changes": 3}),
         ("'bmi' being fixed", {"fix": ["age", "bmi"]}, {"fix": ["age"]}),
         ("'bmi' being fixed", {"allow": ["age"]}, {"allow": ["age", "bmi"]}),
+        ("limit on 'bmi'", {"between": {"bmi": [20, 24]}}, {}),
         ("limit on 'bmi' (at most 24)", {"between": {"bmi": [20, 24]}, "only_up": ["bmi"]}, {}),
         ("rule 'age <= bmi'", {"require": ["age <= bmi"]}, {}),
         ("limit on 'age' (at least 30)", {}, None),
@@ -405,7 +406,7 @@ def test_each_constraint_of_the_visitor_can_be_relaxed(
     queue: QuestionQueue, words: str, constraints: dict[str, Any], relaxed_to: Any
 ) -> None:
     given = Constraints(**constraints).given()
-    [reply] = relax([words], given, queue.site.constrain)
+    [reply] = relax([cfx.BindingConstraint(words, "guess")], given, queue.site.constrain)
     assert reply["relax"] == relaxed_to
     assert (reply["action"] is None) == (relaxed_to is None)
 

@@ -22,8 +22,10 @@ from bayescfx.models.class_scores import answering, predicted_label
 from bayescfx.models.model import Model
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
+from bayescfx.search.auto import Auto
 from bayescfx.search.exact.prover import Proof, Prover
 from bayescfx.search.question import Question
+from bayescfx.search.relaxation_checks import RelaxationChecks, needs_checks, rows_to_keep
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
@@ -105,6 +107,8 @@ def answer_block(
             on_step,
             records_errors=block.on_error == "record",
         )
+        if isinstance(block.settings.search, Auto):
+            _check_constraints(block, open_questions, interrupt, on_step)
         if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
@@ -165,6 +169,32 @@ def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None)
     return replace(whole, errors={**errors, **whole.errors})
 
 
+def _check_constraints(
+    block: Block, questions: Sequence[Question], interrupt: Interrupt, on_step: Listener | None
+) -> None:
+    """Ask the model what constraints keep the target away, for the questions that have missed.
+
+    The model may fail for rows that constraints forbid, which is no fault: the checks end.
+    """
+    missed = [question for question in questions if needs_checks(question)]
+    if any((not missed, interrupt.is_requested, block.deadline.passed)):
+        return
+    reasons = [question.stopped for question in missed]
+    for question in missed:
+        question.is_closing = True  # the rows kept for the checks may be spent
+    try:
+        run_searches(
+            RelaxationChecks(), missed, block.deadline, interrupt, on_step, records_errors=True
+        )
+    except Exception as error:  # a model of the user may raise anything
+        if not hasattr(error, "evaluations"):  # which failed model calls have
+            raise
+    finally:
+        for question, stopped in zip(missed, reasons, strict=True):
+            question.stopped = stopped
+            question.error = None  # a rule that fails outside the region is no error of the query
+
+
 def _questions_after_fault(questions: list[Question], fault: Exception) -> list[Question]:
     """Return the questions that are answered after a fault: those of a failed model call."""
     if not hasattr(fault, "evaluations"):  # nothing that was scored is worth an answer
@@ -201,6 +231,8 @@ def _pose(
             if np.isnan(score.y[0]):
                 raise _missing_output(question)
             question.begin(block.targets[position - block.first], float(score.y[0]))
+            if isinstance(block.settings.search, Auto):
+                question.kept_rows = rows_to_keep(question.region, question.budget)
             questions.append(question)
         except (TargetError, ModelError, SpaceError) as error:
             if block.on_error == "raise":

@@ -32,6 +32,7 @@ from bayescfx.result.wording import (
 )
 
 if TYPE_CHECKING:
+    from bayescfx.result.binding_constraint import BindingConstraint
     from bayescfx.result.counterfactual import Counterfactual
     from bayescfx.result.explanation import Explanation
 
@@ -52,10 +53,8 @@ REASONS = {
 DIRECTIONS = {"increase": "above", "decrease": "below", "change": "below or above"}
 #: Costs that differ by less, as a share, are the same: proofs round their bounds down.
 SAME_COST = 1e-6
-#: How the texts of `Explanation.binding` begin that name no constraint of the user.
+#: How the words of a binding constraint begin that names no constraint of the user.
 DATA_RANGE = "data range of "
-#: How they end where the cost without the constraint was computed.
-COMPUTED = "without it)"
 
 
 def answer_lines(answer: Explanation) -> list[str]:
@@ -311,19 +310,28 @@ def seen(answer: Explanation) -> tuple[str, str]:
 
 
 def _binding(answer: Explanation) -> list[str]:
-    """Return which constraints keep the target away, as far as the scored rows show."""
+    """Return which constraints keep the target away, and how that is known."""
+    texts = []
+    if answer.no_single_constraint:
+        texts.append("Removing a single constraint does not make it reachable (computed).")
     if not answer.binding:
-        return []
-    if all(text.endswith(COMPUTED) for text in answer.binding):
-        one_of = "one of these constraints" if len(answer.binding) > 1 else "this constraint"
-        return [f"Removing {one_of} would make it reachable: {'; '.join(answer.binding)}."]
-    means = _means(answer.binding)
-    return [f"{means} would bring it closer (estimated): {'; '.join(answer.binding)}."]
+        return texts
+    first = answer.binding[0]
+    if first.evidence == "guess":
+        listed = "; ".join(each.words for each in answer.binding)
+        return [*texts, f"{_means(answer.binding)} might bring it closer (a guess): {listed}."]
+    ends = tuple(chain.from_iterable(answer.wanted))
+    write = partial(number_apart, others=[answer.best.output, *ends])
+    shown = [f"{each.words} ({each.shown_by(write)})" for each in answer.binding]
+    one_of = "one of these constraints" if len(shown) > 1 else "this constraint"
+    effect = "make it reachable" if first.makes_reachable else "bring it closer"
+    how = " (checked)" if first.evidence == "checked" else ""
+    return [*texts, f"Removing {one_of} would {effect}{how}: {'; '.join(shown)}."]
 
 
-def _means(binding: tuple[str, ...]) -> str:
-    """Return what would bring the target closer, given the binding constraints."""
-    if all(text.startswith(DATA_RANGE) for text in binding):
+def _means(binding: tuple[BindingConstraint, ...]) -> str:
+    """Return what might bring the target closer, given the binding constraints."""
+    if all(each.words.startswith(DATA_RANGE) for each in binding):
         return "Only values beyond the data"
     if len(binding) == 1:
         return "Relaxing this constraint"

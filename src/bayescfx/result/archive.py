@@ -18,6 +18,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.models.identity import ModelIdentity
 from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
+from bayescfx.result.binding_constraint import BindingConstraint
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.menu import Menu
 from bayescfx.result.valid_range import ValidRange
@@ -33,7 +34,7 @@ FORMAT = 1
 # Fields of an answer by how they are written.
 _NUMBERS = ("output", "tolerance", "n_evaluations", "n_wanted")
 _SCALARS = (*_NUMBERS, "probability_reachable", "method", "seed", "status", "stopped", "jump")
-_PROOF = ("proof", "bound", "proof_reason")
+_PROOF = ("proof", "bound", "proof_reason", "no_single_constraint")
 _ARRAYS = ("wanted", "accepted", "reachable", "trace")
 # Fields of a counterfactual.
 _CELL_NUMBERS = ("output", "potential", "cost", "distance")
@@ -103,7 +104,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         "query": _write_row(answer.query, layout),
         "target": _write_target(answer.target),
         "counterfactuals": [_write_counterfactual(c, layout) for c in answer.counterfactuals],
-        "binding": list(answer.binding),
+        "binding": [each.to_dict() for each in answer.binding],
         "menu": None if answer.menu is None else answer.menu.to_dict(),
         "labels": to_plain(list(answer.labels)),
         "about": {str(name): str(text) for name, text in answer.about.items()},
@@ -164,7 +165,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
             _read_counterfactual(plain, layout) for plain in content["counterfactuals"]
         ),
         "reachable": tuple(arrays["reachable"]),
-        "binding": tuple(content["binding"]),
+        "binding": tuple(map(BindingConstraint.from_dict, content["binding"])),
         "menu": _read_menu(content.get("menu")),
         "labels": tuple(from_plain(content.get("labels", []))),
         "about": content["about"],

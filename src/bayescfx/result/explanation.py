@@ -26,6 +26,7 @@ from bayescfx.result import answer_text, archive
 from bayescfx.result.answer_frame import answer_frame
 from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around
+from bayescfx.result.binding_constraint import BindingConstraint
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.menu import MENU_HEAD, Menu
 from bayescfx.result.trace import RunLengths
@@ -78,9 +79,13 @@ class Explanation:
         Share of the wanted change by which an exact target may be missed.
     probability_reachable : float, optional
         The surrogate's probability that the target can be reached under the constraints.
-    binding : tuple of str
-        The binding constraints: limits and rules that keep the target away, as far as the scored
-        rows show.
+    binding : tuple of BindingConstraint
+        The binding constraints if the target was missed: fixed features, limits, rules and the
+        bound on changes that keep it away. Each says whether that was computed, was checked by
+        asking the model, or is a guess.
+    no_single_constraint : bool
+        Whether it is computed that the target stays out of reach whichever single constraint is
+        removed.
     method : str
         The searches that were used.
     seed : int, optional
@@ -126,7 +131,8 @@ class Explanation:
     trace: RunLengths = RunLengths()  # noqa: RUF009  # shared by all answers: it has no state
     tolerance: float = 0.05
     probability_reachable: float | None = None
-    binding: tuple[str, ...] = ()
+    binding: tuple[BindingConstraint, ...] = ()
+    no_single_constraint: bool = False
     method: str = "bayes-cfx"
     seed: int | None = None
     jump: tuple[float, float] | None = None

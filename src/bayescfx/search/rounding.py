@@ -62,7 +62,8 @@ class Choice(NamedTuple):
 
 def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
-    if not question.short_decimals or not question.region.fine.any():
+    is_rounded = question.chosen is not None
+    if is_rounded or not question.short_decimals or not question.region.fine.any():
         return 0
     return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
-from bayescfx.errors import InfeasibleError
 from bayescfx.search.alternatives import Part, search_alternatives, whole_region
 from bayescfx.search.climb import climb, remaining_way
 from bayescfx.search.finish import finish, shorter_rows
@@ -35,7 +34,7 @@ from bayescfx.space.neighbourhood import (
     line_values,
     single_moves,
 )
-from bayescfx.space.sampling import nothing_found
+from bayescfx.space.sampling import no_row_error
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Sweep:
         everything = question.region.enumerate(min(TUNING.listed, question.left))
         if everything is not None:
             if not question.region.changes(everything).any():
-                raise InfeasibleError(nothing_found(question.region, question.rng))
+                raise no_row_error(question.region, question.rng)
             yield everything
             return "exhausted"
         # A sweep scores a thousand rows around its own query. Those of other queries lie around

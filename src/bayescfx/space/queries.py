@@ -7,8 +7,9 @@ is warned of here: notes and errors are returned by position, and the caller dec
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -208,6 +209,13 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     return found.regions[0]
 
 
+def _rebuild(
+    space: Space, schema: Schema, own: Own, extended: Schema, rules: Sequence[Rule]
+) -> Region:
+    """Return the region around a query in the space with other rules."""
+    return _Builder(space.with_fields(rules=tuple(rules)), schema).build(own, extended)
+
+
 class _Builder:
     """Builds regions around queries whose codes belong to one schema.
 
@@ -249,6 +257,8 @@ class _Builder:
             price=self.space.price,
             max_changes=self.max_changes,
             data=self.space.sample.rows,
+            of_space=self.space.rules,
+            rebuild=partial(_rebuild, self.space, self.schema, own, extended),
             **axis_fields(axes, self.recomputed, self.weight, self.space.scale),
         )
         adapted = [rule.for_query(region) for rule in self.rules]

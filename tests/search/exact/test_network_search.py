@@ -281,7 +281,7 @@ def test_out_of_reach_is_proven_and_the_binding_constraint_named() -> None:
     assert answer.stopped == "unreachable"
     assert answer.proof == "out of reach"
     assert answer.status == "unreachable"
-    assert any("'a' being fixed" in words for words in answer.binding)
+    assert "'a' being fixed" in [each.words for each in answer.binding]
 
 
 def test_little_work_or_time_gives_a_lower_bound() -> None:

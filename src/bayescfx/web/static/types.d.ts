@@ -161,7 +161,7 @@ export interface Menu {
   notes: string[];
 }
 
-/** A binding constraint; `relax` is the visitor's space without it. */
+/** A binding constraint, and how it is known; `relax` is the visitor's space without it. */
 export interface Binding {
   text: string;
   relax: Space | null;
