@@ -7,7 +7,7 @@ is warned of here: notes and errors are returned by position, and the caller dec
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Mask
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import as_pandas
 from bayescfx.errors import BayesCFXError, QueryError, SpaceWarning, warn
@@ -104,6 +104,7 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
         own = Own(shared.encode_cells(own.cells, what="query"), own.cells)
     if np.isnan(own.codes).any():
         _note_missing(space, own.codes, positions, notes)
+    _note_outside(space, shared, own.codes, positions, notes)
     return EncodedQueries(shared, own, positions, extended, notes, errors)
 
 
@@ -160,6 +161,41 @@ def _note_missing(
             notes.setdefault(positions[k], []).append(text)
 
 
+def _note_outside(
+    space: Space, schema: Schema, codes: Array, positions: list[int], notes: dict[int, list[str]]
+) -> None:
+    """Add a note for each query with values outside absolute limits, where they may stay."""
+    texts: dict[int, list[str]] = {}
+    for name, limits, is_outside in values_outside(space, schema, codes):
+        feature = schema.features[name]
+        for k in np.flatnonzero(is_outside).tolist():
+            value = feature.display(float(codes[k, schema.positions[name]]))[0]
+            texts.setdefault(k, []).append(
+                f"{name!r} is {value} ({limits.describe_values(feature)})"
+            )
+    for k, found in sorted(texts.items()):
+        text = (
+            f"the query lies outside its limits: {'; '.join(found)}. Such a value may stay, and "
+            "changes only to one inside. To require a value inside, make the limit strict "
+            "(strict=True)."
+        )
+        notes.setdefault(positions[k], []).append(text)
+
+
+def values_outside(
+    space: Space, schema: Schema, codes: Array
+) -> Iterator[tuple[Hashable, Limits, Mask]]:
+    """Yield the features with absolute limits that a query may stay outside of.
+
+    With each come its limits and the mask ``(n,)`` of the codes ``(n, d)`` that lie outside.
+    """
+    for name, limits in limits_of(space).items():
+        if limits.is_absolute:
+            is_outside = limits.is_outside(codes[:, schema.positions[name]])
+            if is_outside.any():
+                yield name, limits, is_outside
+
+
 def regions(space: Space, rows: object, *, schema: Schema | None = None) -> Regions:
     """Return the region around each query, with notes and errors by position.
 
@@ -197,8 +233,8 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     Warns
     -----
     SpaceWarning
-        If the query lies outside the ranges, which then grow for it, or has a missing value
-        in a feature that may move, which then stays.
+        If the query lies outside the ranges, which then grow for it, has a missing value in a
+        feature that may move, which then stays, or lies outside limits that are not strict.
     """
     found = regions(space, [query], schema=schema)
     for error in found.errors.values():
