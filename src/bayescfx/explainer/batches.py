@@ -135,8 +135,9 @@ def _pose(
     errors: dict[int, BayesCFXError],
 ) -> None:
     """Score f(query) of each query in one model call, and add the questions they pose."""
-    regions, failed = block.make_regions()
-    errors |= failed
+    found = block.make_regions()
+    regions = found.regions
+    errors |= found.errors
     if not regions:
         return
     schema = next(iter(regions.values())).schema

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import compress, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
 from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
+from bayescfx.result.assessment import changed_cells, derived_part, differences
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu
@@ -181,14 +182,12 @@ def counterfactuals(
     potentials = question.score(y)
     costs = region.cost(X)
     distances = region.distance(X)
-    changed = region.changes(X)
+    differs = differences(region, X)
     ranges = _ranges(question, X, y)
     proofs = _proofs(question, X)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
-        changes: dict[Hashable, tuple[Any, Any]] = {}
-        for name in compress(region.names, changed[i]):
-            changes[name] = query[name], line.cells[name]
+        changes = changed_cells(region, differs[i], query, line.cells)
         found.append(
             Counterfactual(
                 line.row,
@@ -201,6 +200,7 @@ def counterfactuals(
                 float(distances[i]),
                 ranges[i],
                 proofs[i],
+                derived_part(region, changes),
             )
         )
     return tuple(found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
+from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
     ROUNDING,
@@ -20,6 +21,7 @@ from bayescfx.result.wording import (
     count,
     intervals,
     moves,
+    name_of,
     number,
     number_apart,
     percent,
@@ -56,7 +58,7 @@ COMPUTED = "without it)"
 def answer_lines(answer: Explanation) -> list[str]:
     """Return the lines of an answer as printed."""
     changes = [f"  {line}" for line in _change_lines(answer)]
-    texts = [verdict(answer), *valid_texts(answer), facts(answer)]
+    texts = [verdict(answer), *kept_texts(answer), *valid_texts(answer), facts(answer)]
     menu = [] if answer.menu is None else ["", str(answer.menu)]
     return [target(answer), "", *changes, "", *texts, *menu]
 
@@ -100,7 +102,8 @@ def _change_lines(answer: Explanation) -> list[str]:
     write = compared(answer, answer.best)
     if not changes:
         return ["no change", f"{output}  {output.number(write(answer.output))}"]
-    rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
+    follows = answer.best.follows
+    rows = [(name_of(name, follows), *both(*pair)) for name, pair in changes.items()]
     rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
     left = aligned([[name, first] for name, first, _ in rows], "<>")
     return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]
@@ -130,10 +133,14 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     found = answer.counterfactuals
     before: dict[Any, Any] = {}
     for counterfactual in found:
-        before |= {name: pair[0] for name, pair in counterfactual.changes.items()}
+        before |= {name: pair[0] for name, pair in counterfactual.chosen.items()}
+    for counterfactual in found:  # derived features come last
+        before |= {name: pair[0] for name, pair in counterfactual.follows.items()}
+    follows = {name for counterfactual in found for name in counterfactual.follows}
     lines = []
     for name, old in before.items():
-        lines.append([str(name), cell(old), *(_new_cell(c, name) for c in found)])
+        new = [_new_cell(counterfactual, name) for counterfactual in found]
+        lines.append([name_of(name, follows), cell(old), *new])
     after = [compared(answer, c)(c.output) for c in found]
     return [
         *lines,
@@ -197,7 +204,7 @@ def best_moves(answer: Explanation) -> str:
     """Return the changes of the best counterfactual as a list."""
     if answer.stopped == "already met":
         return "already meets the target"
-    return moves(answer.best.changes)
+    return moves(answer.best.changes, answer.best.follows)
 
 
 def verdict(answer: Explanation) -> str:

@@ -117,6 +117,7 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
         **{name: to_plain(getattr(counterfactual, name)) for name in _CELL_SCALARS},
         "row": _write_row(counterfactual.row, layout),
         "changes": to_plain(changes),
+        "follows": to_plain(list(counterfactual.follows)),
         "valid_ranges": _write_ranges(counterfactual.valid_ranges),
         "proof": counterfactual.proof,
     }
@@ -195,6 +196,7 @@ def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfac
         **{name: from_plain(plain[name]) for name in _CELL_SCALARS},
         row=_read_row(plain["row"], layout),
         changes=changes,
+        follows={name: changes[name] for name in from_plain(plain.get("follows", []))},
         valid_ranges=_read_ranges(plain.get("valid_ranges")),
         proof=plain.get("proof"),
     )

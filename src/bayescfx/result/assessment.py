@@ -36,7 +36,7 @@ class WhatIf:
     query_output, output : float
         The model's outputs before and after.
     changes : dict
-        ``{name: (before, after)}`` for the features that differ.
+        ``{name: (before, after)}`` for the features that differ, derived ones included.
     broken : tuple of str
         Limits and rules of the space that the row breaks, in words.
     miss : float, optional
@@ -48,6 +48,8 @@ class WhatIf:
         a `Counterfactual`; None without a space, or if a cell becomes missing.
     about : dict of str to str
         Name (``output``) and ``unit`` of the model's output.
+    follows : dict
+        The part of ``changes`` that follows from the others: derived features.
     """
 
     row: Row
@@ -60,18 +62,20 @@ class WhatIf:
     cost: float | None = None
     distance: float | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+    follows: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
     def n_changes(self) -> int:
-        """The number of changed features."""
-        return len(self.changes)
+        """The number of changed features, those that follow from others not counted."""
+        return len(self.changes) - len(self.follows)
 
     def __repr__(self) -> str:
         output = wording.Output.of(self.about)
         outputs = wording.number(self.output)
         if self.output != self.query_output:
             outputs = wording.move(self.query_output, self.output)
-        lines = [f"{wording.moves(self.changes)}: {output} {output.number(outputs)}"]
+        changes = wording.moves(self.changes, self.follows)
+        lines = [f"{changes}: {output} {output.number(outputs)}"]
         if self.miss is not None:
             lines.append(self._verdict(output))
         if self.changes and self.cost is not None and self.distance is not None:
@@ -154,11 +158,13 @@ def what_if(
     query_output, output = as_model(model, region.schema)(rows).tolist()
     goal = TargetOutputs.of(target, query_output, tolerance)
     cost, distance = _cost(space, query, X) if is_constrained else (None, None)
+    changed = changes_of(region, X, rows)[0]
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
-        changes=changes_of(region, X, rows)[0],
+        changes=changed,
+        follows=derived_part(region, changed),
         broken=broken_constraints(space, region, X)[0] if is_constrained else (),
         miss=None if goal is None else goal.miss(output),
         reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
@@ -328,8 +334,11 @@ def _figures(
     measure = around(unrestricted(wider), query)
     figures["cost"] = measure.cost(X)
     figures["distance"] = measure.distance(X)
-    figures["n_changes"] = pd.array([len(each) for each in changes], dtype="Int64")
-    figures["changes"] = [wording.moves(each) for each in changes]
+    follows = [derived_part(region, each) for each in changes]
+    sizes = [len(each) - len(part) for each, part in zip(changes, follows, strict=True)]
+    figures["n_changes"] = pd.array(sizes, dtype="Int64")
+    pairs = zip(changes, follows, strict=True)
+    figures["changes"] = [wording.moves(each, part) for each, part in pairs]
     figures["broken"] = _broken_texts(broken_constraints(space, region, X), faults)
     figures |= _figures_of_data(space, unruled, region, X)
     if goal is not None:
@@ -404,7 +413,8 @@ def broken_constraints(space: Space, region: Region, X: Array) -> list[tuple[str
             broken[i].append(text)
     for label, holds in _constraints(region, X):
         for i in np.flatnonzero(~holds).tolist():
-            broken[i].append(label)
+            if label not in broken[i]:  # strict limits
+                broken[i].append(label)
     return list(map(tuple, broken))
 
 
@@ -478,10 +488,30 @@ def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tupl
     `rows` are the same rows in the user's columns, after the query's.
     """
     before, *after = by_feature(region.schema, rows_of(rows))
-    became_missing = (np.isnan(region.query) != np.isnan(X)) & ~region.recomputed
-    is_changed = region.changes(X) | became_missing
-    changes = []
-    for i, cells in enumerate(after):
-        names = compress(region.names, is_changed[i])
-        changes.append({name: (before[name], cells[name]) for name in names})
-    return changes
+    differs = differences(region, X)
+    return [changed_cells(region, differs[i], before, cells) for i, cells in enumerate(after)]
+
+
+def differences(region: Region, X: Array) -> Mask:
+    """Return the features ``(n, d)`` of codes that differ from the query, derived ones too."""
+    return ~same_codes(X, region.query)
+
+
+def changed_cells(
+    region: Region,
+    differs: Mask,
+    before: Mapping[Hashable, Any],
+    after: Mapping[Hashable, Any],
+) -> dict[Hashable, tuple[Any, Any]]:
+    """Return ``{name: (before, after)}`` where a row differs ``(d,)``, derived features last."""
+    chosen = compress(region.names, differs & ~region.recomputed)
+    derived = compress(region.names, differs & region.recomputed)
+    return {name: (before[name], after[name]) for name in (*chosen, *derived)}
+
+
+def derived_part(
+    region: Region, changes: Mapping[Hashable, tuple[Any, Any]]
+) -> dict[Hashable, tuple[Any, Any]]:
+    """Return the part of some changes that follows from the others: derived features."""
+    places = region.schema.positions
+    return {name: pair for name, pair in changes.items() if region.recomputed[places[name]]}

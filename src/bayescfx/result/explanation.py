@@ -26,6 +26,7 @@ from bayescfx.result.answer_frame import answer_frame
 from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.menu import MENU_HEAD, Menu
 from bayescfx.result.trace import RunLengths
 from bayescfx.result.verification import violations
@@ -309,6 +310,7 @@ class Explanation:
         return [
             answer_text.target(self),
             self.verdict,
+            *kept_texts(self),
             *answer_text.valid_texts(self),
             answer_text.facts(self),
         ]

@@ -14,7 +14,7 @@ from bayescfx.data.values import same_cell
 from bayescfx.errors import QueryError
 from bayescfx.models.model import Model
 from bayescfx.potentials import Intervals, contains
-from bayescfx.result.assessment import changes_of
+from bayescfx.result.assessment import changes_of, derived_part
 from bayescfx.space.region import Region
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
     distances = region.distance(X)
     found = []
     for k, counterfactual in enumerate(answer.counterfactuals):
-        if not _same_changes(counterfactual.changes, changes[k]):
+        follows = derived_part(region, changes[k])
+        is_same = _same_changes(counterfactual.changes, changes[k])
+        if not is_same or not _same_changes(counterfactual.follows, follows):
             found.append(f"answer {k} has other changes")
         if not np.isclose(counterfactual.cost, costs[k], rtol=1e-6, atol=1e-12):
             found.append(f"answer {k} has another cost")

@@ -211,13 +211,17 @@ def regions(space: Space, rows: object, *, schema: Schema | None = None) -> Regi
     )
     builder = _Builder(space, queries.schema)
     errors = dict(queries.errors)
+    notes = {i: [*texts] for i, texts in queries.notes.items()}
     built: dict[int, Region] = {}
     for k, i in enumerate(queries.positions):
         try:
             built[i] = builder.build(queries.own.part(k), queries.extended.get(i, space.schema))
         except BayesCFXError as error:  # a rule or a derived column fails for this query
             errors[i] = error
-    return Regions(built, queries.notes, errors)
+            continue
+        for text in filter(None, (rule.mismatch(built[i]) for rule in built[i].derived)):
+            notes.setdefault(i, []).append(text)
+    return Regions(built, notes, errors)
 
 
 def around(space: Space, query: object, *, schema: Schema | None = None) -> Region:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Provable, Prover, raw_intervals
 from bayescfx.space.region import Region
+from bayescfx.space.rule import Rule
 from bayescfx.space.rules.limits import Limits
 
 #: Constraints that are named at most.
@@ -80,7 +81,7 @@ def relaxed_regions(region: Region) -> Iterator[tuple[str, Region]]:
         words = f"at most {bound} change{'' if bound == 1 else 's'}"
         yield words, replace(region, max_changes=None)
     for rule in region.rules:
-        if rule.words.limit:
+        if rule.words.limit and not _limits_of_axis(region, rule):
             yield rule.words.limit, region.without(rule)
 
 
@@ -100,7 +101,13 @@ def _without_limits(region: Region, j: int) -> Region | None:
     n_all = np.inf if axis.choices is None else len(axis.choices)
     low, high, _ = axis.allowed
     is_wider = low < region.low[j] or high > region.high[j] or n_all > n_own
-    return region.with_axis(j, axis) if is_wider else None
+    strict = [rule for rule in region.rules if _limits_of_axis(region, rule) and rule.name == name]
+    return region.with_axis(j, axis).without(*strict) if is_wider or strict else None
+
+
+def _limits_of_axis(region: Region, rule: Rule) -> TypeGuard[Limits]:
+    """Return whether a rule is the strict part of limits that are otherwise in an axis."""
+    return isinstance(rule, Limits) and not region.recomputed[region.schema.positions[rule.name]]
 
 
 def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float) -> float:

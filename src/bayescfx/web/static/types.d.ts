@@ -151,6 +151,8 @@ export interface Counterfactual {
   proof: string | null;
   sentence: string;
   changes: Change[];
+  /** Values that stay outside their limits, in words; empty if there are none. */
+  kept_text: string;
   /** Where the answer stays valid, in words; empty if it is not known. */
   valid_text: string;
 }
