@@ -56,10 +56,8 @@ class Verb:
         The value names code; it must not come from a settings file or a request.
     changes_columns : bool
         The features are others afterwards; it must not come from a request.
-    method : str
-        The method of `Space` that it calls; by default that of its name.
-    keywords : dict
-        The keyword arguments of that method.
+    python : str
+        How Python writes it, such as ``between(…, strict=True)``; by default ``name(…)``.
     """
 
     def __init__(
@@ -73,12 +71,10 @@ class Verb:
         example: str = "",
         runs_code: bool = False,
         changes_columns: bool = False,
-        method: str = "",
-        keywords: Mapping[str, Any] | None = None,
+        python: str = "",
     ) -> None:
         self.name = name
-        self.method = method or name
-        self.keywords = dict(keywords or {})
+        self.python = python or f"{name}(…)"
         self.parameter = parameter
         self._apply = apply
         self.help = help
@@ -227,7 +223,7 @@ VERBS: dict[str, Verb] = {
             option="--group",
             example="'colour=red,blue'",
             changes_columns=True,
-            method="group",
+            python="group(…)",
         ),
         Verb(
             "fix",
@@ -276,8 +272,7 @@ VERBS: dict[str, Verb] = {
             help="limits of all values: one outside must change",
             option="--strict-between",
             example="'bmi=18:32'",
-            method="between",
-            keywords={"strict": True},
+            python="between(…, strict=True)",
         ),
         Verb(
             "move",
@@ -312,8 +307,7 @@ VERBS: dict[str, Verb] = {
             option="--derive-residual",
             example="'bmi=module:function'",
             runs_code=True,
-            method="derive",
-            keywords={"residual": True},
+            python="derive(…, residual=True)",
         ),
         Verb(
             "steps",

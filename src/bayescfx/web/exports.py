@@ -168,16 +168,15 @@ def _kinds_argument(site: Site) -> str:
 def _verb_calls(verb: str, value: Any) -> list[str]:
     """Return the calls of a verb of `Space`, by the kind of its parameter."""
     kind = VERBS[verb].parameter.kind
-    method = VERBS[verb].method
+    method, _, end = VERBS[verb].python.partition("(…")
     calls = CALLS[kind](method, value) if kind in CALLS else [f"{method}({value!r})"]
-    more = "".join(f", {name}={each!r}" for name, each in VERBS[verb].keywords.items())
-    return [_with_keywords(call, more) for call in calls]
+    return [_with_end(call, end) for call in calls]
 
 
-def _with_keywords(call: str, more: str) -> str:
-    """Return a call, perhaps followed by a comment, with keyword arguments added."""
+def _with_end(call: str, end: str) -> str:
+    """Return a call, perhaps followed by a comment, with another end, such as ``, a=1)``."""
     code, mark, comment = call.partition(")  # ")
-    return f"{code}{more}{mark}{comment}" if mark else f"{call[:-1]}{more})"
+    return f"{code}{end}  # {comment}" if mark else f"{call[:-1]}{end}"
 
 
 def _names_call(verb: str, names: list[str]) -> list[str]:

@@ -6,9 +6,9 @@ exactly again. The model is not called: its form answers.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +81,9 @@ def relaxed_regions(region: Region) -> Iterator[tuple[str, Region]]:
         words = f"at most {bound} change{'' if bound == 1 else 's'}"
         yield words, replace(region, max_changes=None)
     for rule in region.rules:
-        if rule.words.limit and not _limits_of_axis(region, rule):
+        name = _feature_of_limits(rule)
+        is_in_axis = name is not None and not region.recomputed[region.schema.positions[name]]
+        if rule.words.limit and not is_in_axis:
             yield rule.words.limit, region.without(rule)
 
 
@@ -101,13 +103,13 @@ def _without_limits(region: Region, j: int) -> Region | None:
     n_all = np.inf if axis.choices is None else len(axis.choices)
     low, high, _ = axis.allowed
     is_wider = low < region.low[j] or high > region.high[j] or n_all > n_own
-    strict = [rule for rule in region.rules if _limits_of_axis(region, rule) and rule.name == name]
+    strict = [rule for rule in region.rules if _feature_of_limits(rule) == name]
     return region.with_axis(j, axis).without(*strict) if is_wider or strict else None
 
 
-def _limits_of_axis(region: Region, rule: Rule) -> TypeGuard[Limits]:
-    """Return whether a rule is the strict part of limits that are otherwise in an axis."""
-    return isinstance(rule, Limits) and not region.recomputed[region.schema.positions[rule.name]]
+def _feature_of_limits(rule: Rule) -> Hashable | None:
+    """Return the feature whose limits a rule is; None if it is no such rule."""
+    return rule.name if isinstance(rule, Limits) else None
 
 
 def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float) -> float:

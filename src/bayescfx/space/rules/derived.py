@@ -85,8 +85,8 @@ class Derived(Rule):
             "missing" if np.isnan(c) else feature.display(c)[0] for c in (self.base, own)
         )
         text = (
-            f"{self.words.label} gives {given}, but the query has {kept}. The cell stays until what "
-            "it depends on changes, and then takes the value of the function."
+            f"{self.words.label} gives {given}, but the query has {kept}. The cell stays until "
+            "what it depends on changes, and then takes the value of the function."
         )
         difference = own - self.base
         if not feature.numeric or np.isnan(difference):
