@@ -6,12 +6,12 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import compress, islice
 from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, same_codes
 from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import Row, rows_of
 from bayescfx.deadline import Deadline, limited_to
@@ -21,7 +21,7 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
 from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
-from bayescfx.result.assessment import changed_cells, derived_part, differences
+from bayescfx.result.assessment import derived_part
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu
@@ -182,12 +182,14 @@ def counterfactuals(
     potentials = question.score(y)
     costs = region.cost(X)
     distances = region.distance(X)
-    differs = differences(region, X)
+    differs = region.changes(X) if not region.derived else ~same_codes(X, region.query)
     ranges = _ranges(question, X, y)
     proofs = _proofs(question, X)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
-        changes = changed_cells(region, differs[i], query, line.cells)
+        changes: dict[Hashable, tuple[Any, Any]] = {}
+        for name in compress(region.names, differs[i]):
+            changes[name] = query[name], line.cells[name]
         found.append(
             Counterfactual(
                 line.row,
@@ -200,7 +202,7 @@ def counterfactuals(
                 float(distances[i]),
                 ranges[i],
                 proofs[i],
-                derived_part(region, changes),
+                derived_part(region, changes) if region.derived else {},
             )
         )
     return tuple(found)

@@ -103,7 +103,8 @@ def _change_lines(answer: Explanation) -> list[str]:
     if not changes:
         return ["no change", f"{output}  {output.number(write(answer.output))}"]
     follows = answer.best.follows
-    rows = [(name_of(name, follows), *both(*pair)) for name, pair in changes.items()]
+    names = sorted(changes, key=follows.__contains__)  # derived features come last
+    rows = [(name_of(name, follows), *both(*changes[name])) for name in names]
     rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
     left = aligned([[name, first] for name, first, _ in rows], "<>")
     return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]

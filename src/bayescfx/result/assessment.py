@@ -488,25 +488,12 @@ def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tupl
     `rows` are the same rows in the user's columns, after the query's.
     """
     before, *after = by_feature(region.schema, rows_of(rows))
-    differs = differences(region, X)
-    return [changed_cells(region, differs[i], before, cells) for i, cells in enumerate(after)]
-
-
-def differences(region: Region, X: Array) -> Mask:
-    """Return the features ``(n, d)`` of codes that differ from the query, derived ones too."""
-    return ~same_codes(X, region.query)
-
-
-def changed_cells(
-    region: Region,
-    differs: Mask,
-    before: Mapping[Hashable, Any],
-    after: Mapping[Hashable, Any],
-) -> dict[Hashable, tuple[Any, Any]]:
-    """Return ``{name: (before, after)}`` where a row differs ``(d,)``, derived features last."""
-    chosen = compress(region.names, differs & ~region.recomputed)
-    derived = compress(region.names, differs & region.recomputed)
-    return {name: (before[name], after[name]) for name in (*chosen, *derived)}
+    differs = ~same_codes(X, region.query)
+    changes = []
+    for i, cells in enumerate(after):
+        names = compress(region.names, differs[i])
+        changes.append({name: (before[name], cells[name]) for name in names})
+    return changes
 
 
 def derived_part(

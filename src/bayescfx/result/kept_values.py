@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def kept_texts(answer: Explanation) -> list[str]:
     """Return a sentence for each counterfactual that keeps values outside limits."""
-    outside = _values_outside(answer)
-    if not outside:
+    if not limits_of(answer.space):
         return []
+    outside = _values_outside(answer)
     texts = []
     for k, found in enumerate(answer.counterfactuals, start=1):
         text = _sentence(outside, found.changes)

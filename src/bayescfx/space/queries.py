@@ -83,7 +83,8 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
     own, positions = _encode_all(space.schema, as_pandas(rows), errors)
     is_outside = space.schema.is_outside(own.codes).any(axis=1)
     # New rows have new names and numbers.
-    identifiers = {name for name, limits in limits_of(space).items() if limits.identifies_rows}
+    by_name = limits_of(space)
+    identifiers = {name for name, limits in by_name.items() if limits.identifies_rows}
     for k in np.flatnonzero(is_outside).tolist():
         cells = own.part(k).cells
         i = positions[k]
@@ -104,7 +105,8 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
         own = Own(shared.encode_cells(own.cells, what="query"), own.cells)
     if np.isnan(own.codes).any():
         _note_missing(space, own.codes, positions, notes)
-    _note_outside(space, shared, own.codes, positions, notes)
+    if by_name and positions:
+        _note_outside(space, shared, own.codes, positions, notes)
     return EncodedQueries(shared, own, positions, extended, notes, errors)
 
 
