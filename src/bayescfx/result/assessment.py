@@ -159,18 +159,35 @@ def what_if(
     goal = TargetOutputs.of(target, query_output, tolerance)
     cost, distance = _cost(space, query, X) if is_constrained else (None, None)
     changed = changes_of(region, X, rows)[0]
+    broken = broken_constraints(space, region, X)[0] if is_constrained else ()
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
         changes=changed,
         follows=derived_part(region, changed),
-        broken=broken_constraints(space, region, X)[0] if is_constrained else (),
+        broken=(*broken, *_overruled(space, region, X[0], changes)),
         miss=None if goal is None else goal.miss(output),
         reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
         cost=cost,
         distance=distance,
     )
+
+
+def _overruled(
+    space: Space, region: Region, row: Array, changes: Mapping[Any, Any]
+) -> Iterator[str]:
+    """Yield the derived features whose given values differ from those that follow, in words."""
+    for given, value in changes.items() if region.derived else ():
+        name = space.name(given)
+        j = region.schema.positions[name]
+        if not region.recomputed[j] or is_missing(value):
+            continue
+        feature = region.schema.features[name]
+        code = feature.code(value, name, "changes")
+        if code not in (row[j], region.query[j]):
+            actual, other = feature.display(float(row[j]), code)
+            yield f"{name!r} follows from other features: it is {actual}, not {other}"
 
 
 def _cost(space: Space, query: object, X: Array) -> tuple[float | None, float | None]:
