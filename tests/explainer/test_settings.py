@@ -171,8 +171,9 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "two columns": (
         cfx.ModelError,
-        "`model` returned shape (1, 2) for 1 rows; expected (1,). For a classifier pass one "
-        "column, e.g. lambda X: clf.predict_proba(X)[:, 1].",
+        "`model` returned shape (1, 2) for 1 rows; expected (1,). If these are several "
+        "outputs, pass one of them, e.g. lambda X: model.predict(X)[:, 0]; for a classifier pass "
+        "bayescfx.probability(model, label).",
         {"model": lambda X: np.zeros((len(X), 2))},
     ),
     "no free feature": (

@@ -426,5 +426,5 @@ def test_one_of_several_outputs_is_chosen_by_position(
         outputs(load_model("several_outputs:one", output="1"), X)
     with pytest.raises(LoadError, match="`output` must be a position, 0 for the first; got 'bmi'"):
         load_model("several_outputs:two", output="bmi")
-    with pytest.raises(ModelError, match="For a classifier pass one column"):
+    with pytest.raises(ModelError, match="If these are several outputs, pass one of them"):
         outputs(load_model("several_outputs:two"), X)

@@ -132,7 +132,7 @@ def test_changes_of_every_kind_can_be_applied(seed: int) -> None:
         rows = applied(answer, k)
         assert every_column(rows)[0] == found.output
         for name in rows:
-            assert rows[name].iloc[0] == found.row[name], name
+            assert rows[name].iloc[0] == dict(zip(rows, found.row, strict=True))[name], name
         assert set(found.follows) <= {"total", "tens", "band"}
         assert not set(found.chosen) & {"total", "tens", "band"}
         by_hand = {name: pair[1] for name, pair in found.changes.items()}
@@ -209,7 +209,7 @@ MISMATCH = (
 def test_a_derivation_that_differs_from_the_query_is_a_warning() -> None:
     with pytest.warns(SpaceWarning, match=MISMATCH):
         answer = blood_answer(query=QUERY)
-    row = answer.best.row
+    row: Any = answer.best.row
     assert row["s4"] == round(row["s1"] / row["s3"], 2)
     assert answer.best.follows["s4"] == (4.65, row["s4"])
     with pytest.warns(SpaceWarning, match=MISMATCH):
@@ -227,7 +227,7 @@ def test_rounding_errors_are_no_difference() -> None:
 
 def test_the_residual_of_the_query_can_be_kept() -> None:
     answer = blood_answer(residual=True)
-    row = answer.best.row
+    row: Any = answer.best.row
     kept = round(row["s1"] / row["s3"], 2) + (4.65 - 4.63)
     assert row["s4"] == pytest.approx(kept, abs=1e-12)
     assert answer.best.follows["s4"][0] == 4.65

@@ -336,6 +336,8 @@ class Account:
         The number of rows in ``evaluator.known`` when the question was made.
     spent : int
         Rows that count against the budget so far: sent to the model, or replayed for this run.
+    reserved : int
+        Rows of the budget that are kept for later.
     paid : list of int
         Places in ``evaluator.known`` of the rows that were scored for this question.
     asked : list of ndarray
@@ -352,6 +354,7 @@ class Account:
         evaluator.queries.append(region.own)
         self.n_known_before = len(evaluator.known)
         self.spent = 0
+        self.reserved = 0
         self.paid: list[int] = []
         self.asked: list[Indices] = []
         self.after: Callable[[], object] | None = None
@@ -359,8 +362,8 @@ class Account:
 
     @property
     def left(self) -> int:
-        """The number of rows that may still be sent."""
-        return self.budget - self.spent
+        """The number of rows that may be sent now."""
+        return self.budget - self.reserved - self.spent
 
     def evaluate(self, X: Array) -> Array:
         """Return outputs ``(n,)`` of codes ``(n, d)``; raise `Stop` if some can't be had."""

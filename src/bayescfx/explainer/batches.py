@@ -181,6 +181,7 @@ def _make_questions(
             position=position,
             name=block.name(position) if block.names_queries else None,
         )
+        question.short_decimals = settings.short_decimals
         if settings.prove is not False:
             question.prover = block.prover
             question.proof = Proof()

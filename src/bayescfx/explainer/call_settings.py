@@ -42,6 +42,7 @@ class CallOptions(TypedDict, total=False):
     n: int
     diverse: bool
     tolerance: float
+    short_decimals: bool
     timeout: float | None
     on_fault: OnFault
     share: Share
@@ -82,6 +83,12 @@ class CallSettings:
     tolerance : float, default 0.05
         The share of the wanted change by which an exact target, such as ``reach(150)``, may be
         missed and still count as reached. No other target has a tolerance.
+    short_decimals : bool, default True
+        Whether each changed number without a step becomes the shortest decimal that keeps the
+        target reached and the constraints, for at most one per cent of the cost, and no change is
+        too small to notice (``print(space)`` shows the smallest ones). That takes a few rows: one
+        in twenty of the budget, and at most 60 per answer, are kept for it. With False, answers are
+        as the search found them, with all digits.
     timeout : float, optional
         Seconds after which the whole call ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"
@@ -131,6 +138,7 @@ class CallSettings:
     n: int = 1
     diverse: bool = False
     tolerance: float = 0.05
+    short_decimals: bool = True
     timeout: float | None = None
     on_fault: OnFault = "raise"
     share: Share = "block"
@@ -250,6 +258,7 @@ _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
         "",
     ),
     ("diverse", "True or False", lambda value: isinstance(value, bool), ""),
+    ("short_decimals", "True or False", lambda value: isinstance(value, bool), ""),
     ("menu", "True or False", lambda value: isinstance(value, bool), ""),
     ("progress", "True or False", lambda value: isinstance(value, bool), ""),
     ("run", "None or a name", lambda value: isinstance(value, str | None), ""),

@@ -38,7 +38,6 @@ from bayescfx.explainer.batches import LEAST_WAIT, Batch, answer_block
 from bayescfx.explainer.block import Block, CheckRow, OnError
 from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
 from bayescfx.explainer.feature_menu import SIZE, menu_of_query
-from bayescfx.explainer.report import CUT_SHORT
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
 from bayescfx.models.model import as_model
@@ -48,7 +47,7 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.result.menu import Menu
 from bayescfx.search.exact.prover import Prover
-from bayescfx.search.turns import Interrupt, Listener, Step
+from bayescfx.search.turns import CUT_SHORT, Interrupt, Listener, Step
 from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
 

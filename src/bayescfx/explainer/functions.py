@@ -44,6 +44,7 @@ def explain(
     n: int = 1,
     diverse: bool = False,
     tolerance: float = 0.05,
+    short_decimals: bool = True,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
     rng: Seed = None,
@@ -74,6 +75,9 @@ def explain(
         The number of different counterfactuals: the nearest, or as different as possible.
     tolerance : float, default 0.05
         The share of the wanted change by which an exact target may be missed: ``reach(150)``.
+    short_decimals : bool, default True
+        Whether changed numbers are rounded to the shortest decimals that keep the target reached,
+        for at most one per cent of the cost.
     timeout : float, optional
         Seconds after which the search ends with the best so far.
     evaluations : Evaluations or path, optional
@@ -89,7 +93,7 @@ def explain(
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(prove=prove, menu=menu, diverse=diverse)
+    options |= CallOptions(prove=prove, menu=menu, diverse=diverse, short_decimals=short_decimals)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain(query, target)
 
@@ -105,6 +109,7 @@ def explain_many(
     n: int = 1,
     diverse: bool = False,
     tolerance: float = 0.05,
+    short_decimals: bool = True,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
     rng: Seed = None,
@@ -133,8 +138,8 @@ def explain_many(
         The features and what may change.
     target : target, or sequence of targets
         One for all, or one per query.
-    method, budget, n, diverse, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, \
-run : optional
+    method, budget, n, diverse, tolerance, short_decimals, timeout, evaluations, rng, on_step, \
+on_fault, progress, run : optional
         As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
     n_jobs : int, optional
         The number of workers that answer blocks at the same time; -1 is one per core.
@@ -151,6 +156,7 @@ run : optional
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
     options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu, diverse=diverse)
+    options |= CallOptions(short_decimals=short_decimals)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 

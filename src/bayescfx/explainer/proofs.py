@@ -17,6 +17,7 @@ from bayescfx.models.model import Model, as_model
 from bayescfx.models.readers import Form, LinearModel, ReluNetwork
 from bayescfx.models.readers.forms import apply_link
 from bayescfx.result.assessment import around
+from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.exact.branching import TUNING, Work, find_extreme
 from bayescfx.search.exact.cells import NoProof
@@ -177,6 +178,11 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
         If the answer is not proven, or a rule or the size of the proof prevents a certificate.
     """
     check(isinstance(answer, Explanation), "answer", "an Explanation", answer)
+    if answer.proof == OPTIMAL_BEFORE_ROUNDING:
+        raise SettingsError(
+            "`answer` must be proven optimal or out of reach; its numbers were rounded, which adds "
+            "to the cost. Ask with short_decimals=False."
+        )
     if answer.proof not in ("optimal", "out of reach"):
         raise SettingsError(
             f"`answer` must be proven optimal or out of reach; got {answer.proof!r}. "

@@ -21,17 +21,18 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
 from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
+from bayescfx.result.answer_text import SAME_COST
 from bayescfx.result.assessment import derived_part
-from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING, Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu
+from bayescfx.search.answers import Answers, choose_answers
 from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import cheapest_relaxations
-from bayescfx.search.finish import different, distinct
 from bayescfx.search.question import Question
-from bayescfx.search.turns import Interrupt, one_thread
+from bayescfx.search.turns import CUT_SHORT, Interrupt, one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 from bayescfx.space.space import Space
 
@@ -45,10 +46,6 @@ _ROWS_PER_FEATURE = 2
 _NOT_TRIED = "only `auto` with a budget for a sweep, and `exact`, prove models that can be read"
 #: Per cent of the bound above which a gap says nothing about an answer.
 _LARGEST_GAP = 100.0
-#: Why searches were cut short: there is no time for a verdict, and a later call may
-#: continue the run.
-CUT_SHORT = ("timeout", "interrupted", "fault")
-
 #: The status of a target that is reached, by whether the answer is an allowed row.
 _REACHED: dict[bool, Status] = {True: "reached", False: "best_guess"}
 
@@ -94,12 +91,12 @@ def report(
     if not asked:
         return {}
     chosen = [_choose(question) for question in asked]
-    lines = _lines(block.space, asked, [X for X, _ in chosen])
+    lines = _lines(block.space, asked, [rows.X for rows in chosen])
     answers: dict[int, Explanation] = {}
-    for question, (X, y) in zip(asked, chosen, strict=True):
+    for question, rows in zip(asked, chosen, strict=True):
         question.stopped = "already met" if question.already_met else question.stopped or unfinished
-        own_lines = list(islice(lines, 1 + len(X)))
-        make = partial(_answer, block, question, X, y, own_lines)
+        own_lines = list(islice(lines, 1 + len(rows.X)))
+        make = partial(_answer, block, question, rows, own_lines)
         if unfinished == "fault" or not interrupt.is_requested:
             try:
                 answers[question.position] = make()
@@ -119,32 +116,28 @@ def _lacks_conclusion(question: Question) -> bool:
     return not (is_answered or is_out_of_reach or question.stopped == "exhausted")
 
 
-def _choose(question: Question) -> tuple[Array, Array]:
-    """Return codes ``(k, d)`` and outputs ``(k,)`` of the counterfactuals."""
+def _choose(question: Question) -> Answers:
+    """Return the rows of the counterfactuals."""
     if question.already_met or not len(question.y):  # the query itself if no row is allowed
-        return question.region.query[None], np.array([question.output])
-    best = distinct(question, question.n)
-    X = question.X[best]
-    y = question.y[best]
-    return _with_proven(question, X, y) if len(question.proven_rows) > 1 else (X, y)
+        query = question.region.query[None]
+        return Answers(query, np.array([question.output]), query)
+    return choose_answers(question)
 
 
-def _with_proven(question: Question, X: Array, y: Array) -> tuple[Array, Array]:
-    """Return the proven answers and those of codes ``(k, d)`` that differ from them, by cost."""
-    region = question.region
-    rows = np.array([answer.row for answer in question.proven_rows])
-    is_new = different(region, X, rows).all(axis=1)
-    X = np.vstack([rows, X[is_new]])[: question.n]
-    outputs = [answer.output for answer in question.proven_rows]
-    y = np.concatenate([outputs, y[is_new]])[: question.n]
-    order = np.argsort(region.cost(X), kind="stable")
-    return X[order], y[order]
+def _proofs(question: Question, rows: Answers) -> list[str | None]:
+    """Return what is proven about each row that is the best of its features, before rounding."""
+    proven = {answer.row.tobytes(): answer.cost for answer in question.proven_rows}
+    costs = question.region.cost(rows.X).tolist()
+    found: list[str | None] = []
+    for row, cost in zip(rows.found, costs, strict=True):
+        bound = proven.get(row.tobytes())
+        found.append(None if bound is None else _optimality(cost, bound))
+    return found
 
 
-def _proofs(question: Question, X: Array) -> list[str | None]:
-    """Return ``"optimal"`` for each of codes ``(k, d)`` that is the best of its features."""
-    proven = {answer.row.tobytes() for answer in question.proven_rows}
-    return ["optimal" if row.tobytes() in proven else None for row in X]
+def _optimality(cost: float, bound: float) -> str:
+    """Return what is proven about a row that costs as much as the bound, but for rounding."""
+    return "optimal" if cost <= bound * (1.0 + SAME_COST) else OPTIMAL_BEFORE_ROUNDING
 
 
 def _ranges(question: Question, X: Array, y: Array) -> list[Ranges | None]:
@@ -173,10 +166,12 @@ def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> 
 
 
 def counterfactuals(
-    question: Question, X: Array, y: Array, lines: Sequence[AnswerRow]
+    question: Question, rows: Answers, lines: Sequence[AnswerRow]
 ) -> tuple[Counterfactual, ...]:
-    """Return codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals of the first line."""
+    """Return the rows of a question as counterfactuals of the first line."""
     region = question.region
+    X = rows.X
+    y = rows.y
     query = lines[0].cells
     is_valid = region.contains(X) if question.already_met else question.accepted(y)
     potentials = question.score(y)
@@ -184,7 +179,7 @@ def counterfactuals(
     distances = region.distance(X)
     differs = region.changes(X) if not region.derived else ~same_codes(X, region.query)
     ranges = _ranges(question, X, y)
-    proofs = _proofs(question, X)
+    proofs = _proofs(question, rows)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
@@ -211,8 +206,7 @@ def counterfactuals(
 def _answer(
     block: Block,
     question: Question,
-    X: Array,
-    y: Array,
+    rows: Answers,
     lines: Sequence[AnswerRow],
     *,
     is_cut_short: bool = False,
@@ -222,9 +216,9 @@ def _answer(
     If it `is_cut_short`, it has no verdict, no binding constraints and no menu.
     """
     assert question.stopped is not None  # set by `report`
-    found = counterfactuals(question, X, y, lines)
+    found = counterfactuals(question, rows, lines)
     is_miss = not (question.already_met or question.reached)
-    proof = _proof(question, is_miss)
+    proof = _proof(question, rows, is_miss)
     if not is_miss:
         found = (replace(found[0], proof=proof[0]), *found[1:])
     outcome = _Outcome(_REACHED[found[0].valid])
@@ -259,18 +253,23 @@ def _answer(
     )
 
 
-def _proof(question: Question, is_miss: bool) -> tuple[str | None, float | None, str]:
+def _proof(
+    question: Question, rows: Answers, is_miss: bool
+) -> tuple[str | None, float | None, str]:
     """Return what is proven, the lower bound on the cost, and why there is no complete proof."""
     proof = question.proof
     if question.already_met:
         return None, None, ""
+    cost = float(question.region.cost(rows.X[:1])[0])
     if question.stopped == "exhausted":  # every allowed row was scored
-        proof = Proof("out of reach") if is_miss else Proof("optimal", _best_cost(question))
-    if proof.conclusion in ("optimal", "out of reach"):
+        proof = Proof("out of reach") if is_miss else Proof("optimal", cost)
+    if proof.conclusion == "out of reach":
         return proof.conclusion, proof.bound, ""
     if proof.conclusion is None or is_miss or not proof.bound:
         return None, proof.bound, proof.reason or _NOT_TRIED
-    return _gap(question, proof.bound), proof.bound, proof.reason
+    if proof.conclusion == "optimal":
+        return _optimality(cost, proof.bound), proof.bound, ""
+    return _gap(cost, proof.bound), proof.bound, proof.reason
 
 
 def _menu(block: Block, question: Question) -> Menu | None:
@@ -287,14 +286,8 @@ def _menu(block: Block, question: Question) -> Menu | None:
         return None
 
 
-def _best_cost(question: Question) -> float:
-    """Return the cost of the best row."""
-    return float(question.region.cost(question.X[[question.best]])[0])
-
-
-def _gap(question: Question, bound: float) -> str | None:
-    """Return by how much the best cost may exceed the lowest one, in words; None if by much."""
-    cost = _best_cost(question)
+def _gap(cost: float, bound: float) -> str | None:
+    """Return by how much a cost may exceed the lowest one, in words; None if by much."""
     gap = math.ceil(1000.0 * (cost / bound - 1.0)) / 10.0
     return f"within {gap:g} %" if gap <= _LARGEST_GAP else None
 

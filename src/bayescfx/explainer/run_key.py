@@ -35,6 +35,7 @@ def run_key(settings: CallSettings, space: Space, blocks: Sequence[Block], targe
     values = {name: getattr(settings, name) for name in _KEY_SETTINGS}
     values |= {} if settings.share == "block" else {"share": settings.share}
     values |= {"diverse": True} if settings.diverse else {}
+    values |= {} if settings.short_decimals else {"short_decimals": False}
     values |= {} if settings.prove is True else {"prove": settings.prove}
     return _digest(
         [

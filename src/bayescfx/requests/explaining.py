@@ -22,6 +22,7 @@ def make_explainer(subject: Subject, settings: Settings, console: Console) -> cf
         n=settings.n,
         diverse=bool(settings.diverse),
         tolerance=settings.tolerance,
+        short_decimals=not settings.all_digits,
         timeout=settings.timeout,
         on_fault=settings.on_fault,
         rng=settings.seed,

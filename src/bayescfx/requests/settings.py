@@ -136,6 +136,9 @@ class Settings:
     tolerance: float = option(
         QUESTION, "number", "share of an exact change that may be missed (default: 0.05)", 0.05
     )
+    all_digits: bool | None = option(
+        QUESTION, "switch", "leave changed numbers as found, not rounded to short decimals"
+    )
     method: str = option(QUESTION, "text", f"{', '.join(METHODS)} (default: auto)", "auto")
     on_fault: Literal["raise", "skip"] = option(
         QUESTION,

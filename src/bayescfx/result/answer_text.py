@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
 from bayescfx.potentials.targets import Shift
+from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING
 from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
@@ -238,10 +240,24 @@ def _optimality(answer: Explanation, reason: str) -> str:
     """Return what is proven about the cost of the best answer, or why the search stopped."""
     if answer.proof == "optimal":
         return "Proven optimal: no allowed change with a lower cost reaches it."
+    if answer.proof == OPTIMAL_BEFORE_ROUNDING and answer.bound is not None:
+        bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)
+        share = _percent_more(answer.best.cost, answer.bound)
+        return (
+            f"Proven optimal before rounding: no allowed change costs less than {bound}; short "
+            f"decimals add {share}."
+        )
     if answer.proof is not None and answer.bound is not None:
         bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)
         return f"Proven {answer.proof} of the optimum: no allowed change costs less than {bound}."
     return f"The search stopped because {reason}."
+
+
+def _percent_more(cost: float, bound: float) -> str:
+    """Return by how much a cost exceeds a bound, rounded up to one digit: ``0.4 %``."""
+    share = Decimal(100.0 * (cost / bound - 1.0))
+    digit = share.quantize(Decimal(1).scaleb(share.adjusted()), rounding=ROUND_CEILING)
+    return f"{digit.normalize():f} %"
 
 
 def _estimate(answer: Explanation, reason: str) -> str:

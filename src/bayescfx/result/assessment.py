@@ -73,7 +73,7 @@ class WhatIf:
         output = wording.Output.of(self.about)
         outputs = wording.number(self.output)
         if self.output != self.query_output:
-            outputs = wording.move(self.query_output, self.output)
+            outputs = " → ".join(wording.pair_apart(self.query_output, self.output))
         changes = wording.moves(self.changes, self.follows)
         lines = [f"{changes}: {output} {output.number(outputs)}"]
         if self.miss is not None:

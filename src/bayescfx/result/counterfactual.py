@@ -11,6 +11,10 @@ from bayescfx.data.tables import Row
 from bayescfx.result import wording
 from bayescfx.result.valid_range import ValidRange
 
+#: What is proven about a row whose numbers were rounded to short decimals, and so cost a little
+#: more than the optimum.
+OPTIMAL_BEFORE_ROUNDING = "optimal before rounding"
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Counterfactual:
@@ -45,8 +49,10 @@ class Counterfactual:
         a gap; else None.
     proof : str, optional
         ``"optimal"`` if no cheaper row reaches the target: for the best answer no row at all, for
-        a further one no row that changes only features that it changes. The best answer may be
-        proven ``"within 3 %"`` only. None if nothing is proven.
+        a further one no row that changes only features that it changes. ``"optimal before
+        rounding"`` if that was so until its numbers became short decimals, which adds at most one
+        per cent to the cost. The best answer may be proven ``"within 3 %"`` only. None if nothing
+        is proven.
     follows : dict
         The part of ``changes`` that follows from the others: derived features. They are not
         counted in ``n_changes``, and have no cost.

@@ -90,8 +90,10 @@ class Explanation:
     n_wanted : int
         Number of counterfactuals asked for.
     proof : str, optional
-        ``"optimal"``: no allowed row with a lower cost reaches the target. ``"within 3 %"``: none
-        does that costs so much less than the best. ``"out of reach"``: no allowed row reaches it.
+        ``"optimal"``: no allowed row with a lower cost reaches the target. ``"optimal before
+        rounding"``: so was the best answer until its numbers became short decimals; `bound` is the
+        cost that it had. ``"within 3 %"``: no row reaches the target that costs so much less than
+        the best. ``"out of reach"``: no allowed row reaches it.
         None if nothing is proven; `proof_reason` says why.
     bound : float, optional
         The proven lower bound: no answer costs less.

@@ -1,4 +1,4 @@
-"""Numbers, cells and changes as text. Rounding happens here, never in the data."""
+"""Numbers, cells and changes as text: cells are exact, outputs and costs are rounded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import numbers
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from bayescfx.potentials import Intervals
 ID = "id column"  # key of `Explanation.about`: the column whose cells name the rows
 DIGITS = 4  # significant digits of a number in a text
 MOST_DIGITS = 17  # enough to tell any two float64 apart
+_SMALLEST_WRITTEN = Decimal("1e-6")  # numbers between these two are written without an exponent
+_LARGEST_WRITTEN = Decimal("1e15")
 ROUNDING = 1e-12  # numbers that differ by less, as a share, differ by rounding
 
 
@@ -95,8 +98,24 @@ def pair_apart(a: float, b: float, digits: int = DIGITS) -> tuple[str, str]:
     return number_apart(a, [b], digits), number_apart(b, [a], digits)
 
 
-def cell(value: Any, digits: int = DIGITS) -> str:
-    """Return a cell of a table as text."""
+def exact(value: Any) -> str:
+    """Return the shortest text of a number that stands for exactly this number in its type.
+
+    >>> exact(3.93), exact(1e-7), exact(np.float32(0.1)), exact(46500.0)
+    ('3.93', '1e-07', '0.1', '46500')
+    """
+    if not math.isfinite(value):
+        return number(float(value))
+    digits = Decimal(str(value))
+    if digits == 0:
+        return "0"
+    if _SMALLEST_WRITTEN <= abs(digits) < _LARGEST_WRITTEN:
+        return f"{digits:f}".removesuffix(".0")
+    return str(value)
+
+
+def cell(value: Any) -> str:
+    """Return a cell of a table as text; numbers are exact, so that they can be typed in."""
     if is_missing(value):
         return "missing"
     if _is_time(value):
@@ -105,26 +124,19 @@ def cell(value: Any, digits: int = DIGITS) -> str:
         return str(pd.Timedelta(value)).removesuffix(" 00:00:00")
     # Whole numbers and booleans are real numbers, too.
     is_fraction = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
-    return number(float(value), digits) if is_fraction else str(value)
+    return exact(value) if is_fraction else str(value)
 
 
 def both(before: Any, after: Any) -> tuple[str, str]:
-    """Return two cells as texts with enough digits to tell them apart."""
+    """Return two cells as texts that tell them apart."""
     if _is_time(before) and _is_time(after):
         earlier, later = times(before, after)
         return earlier, later
-    first = cell(before)
-    second = cell(after)
-    for digits in range(DIGITS + 1, MOST_DIGITS + 1):
-        if first != second:
-            break
-        first = cell(before, digits)
-        second = cell(after, digits)
-    return first, second
+    return cell(before), cell(after)
 
 
 def move(before: Any, after: Any) -> str:
-    """Return ``before → after`` with enough digits to tell them apart."""
+    """Return ``before → after``."""
     return " → ".join(both(before, after))
 
 
@@ -252,7 +264,7 @@ def label(name: Any) -> str:
     """Return the label of a query, which may be a tuple, as text."""
     if isinstance(name, tuple):
         return ", ".join(cell(part) for part in name)
-    return cell(name, 15)
+    return cell(name)
 
 
 def aligned(lines: Sequence[Sequence[str]], sides: str) -> list[str]:

@@ -193,6 +193,8 @@ class Question(Account):
         The methods that ran, where the method chooses between several.
     stopped : str or None
         Why the search has stopped; None while it runs.
+    short_decimals : bool
+        Whether the numbers of answers are rounded.
     prover : Prover or None
         The model as it was read; without it nothing is proven.
     proof_work : float
@@ -201,12 +203,14 @@ class Question(Account):
         The most seconds of a proof.
     proof : Proof
         What is proven about the best answer.
-    is_proving : bool
-        Whether a proof runs, which may end without another row.
+    is_closing : bool
+        Whether what runs ends by itself when no row is left: a proof, or the rounding of answers.
     on_bound : callable or None
         Receives the proven lower bound now and then while a proof runs.
     proven_rows : list of ScoredCodes
         The best row and, if several answers are wanted, the best ones of other sets of features.
+    rounded : dict of bytes to ScoredCodes
+        The rows that take the place of answers, by the keys of these; see `search.rounding`.
     error : BayesCFXError or None
         Why there is no allowed row, or which rule fails, if that is recorded.
     """
@@ -237,14 +241,16 @@ class Question(Account):
         self.n = n
         self.diverse = diverse
         self.tolerance = tolerance
+        self.short_decimals = True
         self.position = position
         self.name = name
         self.prover: Prover | None = None
         self.proof_work = np.inf
         self.proof_seconds = np.inf
         self.proof = Proof(reason="`prove` is off")
-        self.is_proving = False
+        self.is_closing = False
         self.proven_rows: list[ScoredCodes] = []
+        self.rounded: dict[bytes, ScoredCodes] = {}
         self.on_bound: Callable[[float], object] | None = None
         self.known: Known = evaluator.known
         self.inside = Nearby(self)

@@ -19,9 +19,14 @@ from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime, SpaceError
 from bayescfx.evaluations.evaluator import Scores, Stop
-from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
+from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search, Stopped
+from bayescfx.search.rounding import round_answers, rows_for_rounding
 
 T = TypeVar("T")
+
+#: Why searches were cut short: there is no time to round the answers or for a verdict, and a later
+#: call may continue the run.
+CUT_SHORT = ("timeout", "interrupted", "fault")
 
 
 @dataclass(frozen=True)
@@ -139,15 +144,49 @@ def run_searches(
         Whether a search without an allowed row, or with a rule that fails, records its error in
         ``question.error`` and stops; else it raises it.
     """
-    rounds: dict[Question, Rounds] = {}
+    for question in questions:
+        question.reserved = rows_for_rounding(question)
+        question.on_bound = partial(_report_step, question, interrupt, on_step)
+    turns = partial(_take_turns, deadline, interrupt, on_step, records_errors)
     try:
         if isinstance(search, RoundSearch):
-            rounds = {question: search.rounds(question) for question in questions}
-            for question in questions:
-                question.on_bound = partial(_report_step, question, interrupt, on_step)
+            turns({question: search.rounds(question) for question in questions})
         else:
             _run_one_by_one(search, questions, deadline, interrupt, on_step, records_errors)
-        scores = dict.fromkeys(rounds, _NO_SCORES)
+        turns(_roundings(questions))
+    except (_Interrupted, KeyboardInterrupt):
+        interrupt.is_requested = True
+
+
+def _roundings(questions: Sequence[Question]) -> dict[Question, Rounds]:
+    """Return what rounds the answers of each question whose search was not cut short."""
+    found: dict[Question, Rounds] = {}
+    for question in questions:
+        question.reserved = 0
+        is_cut_short = question.error is not None or question.stopped in CUT_SHORT
+        if question.short_decimals and not is_cut_short and len(question.y):
+            question.is_closing = True
+            found[question] = _round_after(question, question.stopped)
+    return found
+
+
+def _round_after(question: Question, stopped: Stopped | None) -> Rounds:
+    """Round the answers of a question; return why its search has stopped before."""
+    yield from round_answers(question)
+    assert stopped is not None  # its search has ended
+    return stopped
+
+
+def _take_turns(
+    deadline: Deadline,
+    interrupt: Interrupt,
+    on_step: Listener | None,
+    records_errors: bool,
+    rounds: dict[Question, Rounds],
+) -> None:
+    """Run what yields rows for each question until all have stopped, one model call per round."""
+    scores = dict.fromkeys(rounds, _NO_SCORES)
+    try:
         while scores:
             requests: list[tuple[Question, Array]] = []
             with limited_to(deadline):
@@ -158,13 +197,13 @@ def run_searches(
                         rows = _advance(question, step, answer, interrupt, records_errors)
                         if rows is not None:
                             requests.append((question, rows))
-                found = questions[0].evaluator.evaluate_many(requests)
+                if not requests:
+                    return
+                found = requests[0][0].evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
             if on_step is not None:
                 for question in scores:
                     _report_step(question, interrupt, on_step)
-    except (_Interrupted, KeyboardInterrupt):
-        interrupt.is_requested = True
     finally:
         for generator in rounds.values():
             generator.close()
@@ -207,7 +246,7 @@ def _advance(
     if scores.stopped:
         question.stopped = scores.stopped
         return None
-    if question.left <= 0 and not question.is_proving:
+    if question.left <= 0 and not question.is_closing:
         question.stopped = "budget"
         return None
     try:

@@ -289,6 +289,16 @@ class Region:
         is_trivial = np.abs(X - self.query) < TRIVIAL * self.scale
         return np.asarray(self.changes(X) & ~is_trivial)
 
+    @cached_property
+    def continuous(self) -> Mask:
+        """Which features ``(d,)`` may move and have no step."""
+        return np.asarray(self.sliding & (self.step == 0.0))
+
+    @cached_property
+    def least(self) -> Array:
+        """The smallest change ``(d,)`` that people notice; 0 for features with a step."""
+        return np.where(self.continuous, least_changes(self.scale), 0.0)
+
     def sides(self, X: Array, at: list[int]) -> Array:
         """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""
         delta = X[:, at] - self.query[at]
@@ -428,6 +438,15 @@ class Region:
     def encode(self, rows: object) -> Array:
         """Return the codes of the user's rows, shape (n, d)."""
         return self.schema.encode(rows)
+
+
+def least_changes(scale: Array) -> Array:
+    """Return the smallest changes ``(d,)`` that people notice, given the units of change ``(d,)``.
+
+    A power of ten of at most a hundredth of the unit: smaller changes are no change.
+    """
+    decimals = -np.floor(np.log10(TRIVIAL * scale))
+    return np.array([float(f"1e{-k:.0f}") for k in decimals])
 
 
 def axis_fields(

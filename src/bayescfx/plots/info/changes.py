@@ -321,7 +321,7 @@ def _prediction(view: View, which: int, rounding: Rounding) -> Prediction:
     scale = _output_scale(answer, after.output)
     texts = rounding.texts
     if rounding.decimals > _MOST_DECIMALS:
-        texts = wording.both(answer.output, after.output)
+        texts = wording.pair_apart(answer.output, after.output)
     return Prediction(
         name=wording.Output.of(answer.about).label,
         texts=texts,

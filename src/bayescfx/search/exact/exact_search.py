@@ -72,9 +72,9 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     work = _work(question)
     if is_short:
         work = Work(min(work.most, SHORT_WORK), work.deadline, only_if_near=True)
-    question.is_proving = True
+    question.is_closing = True
     question.proof = yield from prove(question, question.prover, scored, cost, work)
-    question.is_proving = False
+    question.is_closing = False
     if question.proof.conclusion == "optimal":
         yield from find_further(question, question.prover, _work(question))
     if question.proof.conclusion == "bounded" and question.reached and not is_short:

@@ -1,0 +1,291 @@
+"""Short decimals: the numbers of an answer, rounded to values that people write and type.
+
+A search ends with numbers such as 3.9215000867, on the brink of the target. Each changed number
+without a step becomes the shortest decimal that keeps the target reached, away from the query and
+not onto the brink, for at most one per cent of the cost. The model scores the rounded row like any
+other. A change too small to notice becomes the smallest one that is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask, firsts
+from bayescfx.search.answers import choose_answers
+from bayescfx.search.exact.prover import ScoredCodes
+from bayescfx.search.question import Question, misses
+from bayescfx.space.axis import Axis
+from bayescfx.space.neighbourhood import take_back
+from bayescfx.space.region import Region
+
+
+@dataclass(frozen=True)
+class RoundingTuning:
+    """Numbers of the rounding; set by judgement, tests of ten tables (2026-11-19)."""
+
+    extra_cost: float = 0.01  # share of an answer's cost that rounding may add
+    one_row_in: int = 20  # of the budget, kept for the rounding of each answer ...
+    most_rows: int = 60  # ... but not more than these
+    parts: int = 4  # model calls in which they are spent, if calls are expensive
+    levels: int = 6  # numbers of decimals that are tried
+    few: int = 3  # so many numbers are rounded up and down in all combinations
+    larger_miss: float = 1.01  # a best guess may miss the target by so many times as much
+    rounds: int = 3  # rows that are rounded for each answer that is wanted
+
+
+TUNING = RoundingTuning()
+#: Decimals of a number that can't be shortened: more than any that can.
+LONG = 99
+
+
+class Value(NamedTuple):
+    """A value of a feature, and with how many decimals it is written."""
+
+    code: float
+    decimals: int
+
+
+class Choice(NamedTuple):
+    """The values to which one number may be rounded, the shortest first."""
+
+    feature: int
+    away: list[Value]  # away from the query
+    inward: list[Value]  # towards the query
+
+
+def rows_for_rounding(question: Question) -> int:
+    """Return how many rows of the budget are kept for rounding the answers."""
+    if not question.short_decimals or not question.region.continuous.any():
+        return 0
+    return min(question.budget // TUNING.one_row_in, TUNING.most_rows) * question.n
+
+
+def round_answers(question: Question) -> Generator[Array, Array, None]:
+    """Round the numbers of the answers; yield codes ``(k, d)``, receive their outputs ``(k,)``.
+
+    ``question.rounded`` gets the row that takes the place of each.
+    """
+    rows = max(1, min(question.budget // TUNING.one_row_in, TUNING.most_rows))
+    for _ in range(TUNING.rounds * question.n):
+        answers = choose_answers(question)
+        is_done = [row.tobytes() in question.rounded for row in answers.X]
+        if all(is_done):
+            return
+        at = is_done.index(False)
+        row = answers.X[at]
+        found = yield from _Rounding(question, row, float(answers.y[at]), rows).run()
+        question.rounded[row.tobytes()] = found
+        question.rounded.setdefault(found.row.tobytes(), found)
+
+
+class _Rounding:
+    """The rounding of one row ``(d,)`` with an output, with at most so many model rows."""
+
+    def __init__(self, question: Question, row: Array, output: float, rows: int) -> None:
+        self.question = question
+        self.region = question.region
+        self.row = row
+        self.end = question.spent + rows
+        self.is_hit = bool(question.accepted(np.array([output]))[0])
+        self.found = self._scored(row, output)
+        self.miss = float(misses(question.acceptance, np.array([output]))[0])
+        noticeable = _noticeable(self.region, row)
+        cost = max(float(self.region.cost(noticeable[None])[0]), self.found.cost)
+        self.most_cost = (1.0 + TUNING.extra_cost) * cost
+        changed = self.region.changes(row[None])[0] & self.region.continuous
+        self.features = np.flatnonzero(changed)
+        self.choices = self._choices(noticeable)
+
+    def _scored(self, row: Array, output: float) -> ScoredCodes:
+        """Return a row ``(d,)`` with its output and cost."""
+        return ScoredCodes(row, output, float(self.region.cost(row[None])[0]))
+
+    def _choices(self, noticeable: Array) -> list[Choice]:
+        """Return to which values each number may be rounded, given the row to start from."""
+        region = self.region
+        spare = TUNING.extra_cost * self.found.cost / max(len(self.features), 1)
+        unit_costs = np.zeros(len(region.query))
+        unit_costs[region.free] = region.unit_costs
+        choices = []
+        for j in self.features.tolist():
+            code = float(noticeable[j])
+            # A change that was too small has a new length already: as much more is allowed.
+            most = region.least[j] if code != self.row[j] else np.inf
+            if unit_costs[j] > 0.0 and code == self.row[j]:
+                most = spare / unit_costs[j]
+            away = _values(region, j, code, most, is_away=True)
+            inward = _values(region, j, code, most, is_away=False)
+            choices.append(Choice(j, away, inward))
+        return choices
+
+    def run(self) -> Generator[Array, Array, ScoredCodes]:
+        """Return the rounded row, or the row itself if none is as good."""
+        if not len(self.features):
+            return self.found
+        found = yield from self._first_good(_joint_rows(self.row, self.choices))
+        if found is None:
+            yield from self._round_one_by_one()
+        else:
+            self.found = found
+        if _has_tiny_changes(self.region, self.found.row):
+            self._replace_tiny_changes()
+        if self.is_hit and self.question.proof.conclusion != "optimal":
+            yield from self._take_back()
+        return self.found
+
+    def _first_good(self, rows: Array) -> Generator[Array, Array, ScoredCodes | None]:
+        """Return the first of the rows ``(k, d)`` that is as good as the answer; None if none."""
+        question = self.question
+        rows = self.region.complete(rows)
+        rows = rows[self.region.contains(rows) & (self.region.cost(rows) <= self.most_cost)]
+        size = max(1, min(question.budget // TUNING.one_row_in, TUNING.most_rows))
+        if not question.evaluator.model.local:
+            size = max(1, size // TUNING.parts)
+        for first in range(0, len(rows), size):
+            part = self._affordable(rows[first : first + size])
+            if not len(part):
+                return None
+            y = yield part
+            good = np.flatnonzero(self._is_good(y))
+            if len(good):
+                return self._scored(part[good[0]], float(y[good[0]]))
+        return None
+
+    def _affordable(self, rows: Array) -> Array:
+        """Return the first of the rows ``(k, d)``, as many as the model may still score."""
+        left = min(self.question.left, self.end - self.question.spent)
+        n_new = np.cumsum(~self.question.known.holds(rows))
+        return np.asarray(rows[n_new <= left])
+
+    def _is_good(self, y: Array) -> Mask:
+        """Return which outputs ``(k,)`` reach the target, or miss it by no more than the answer."""
+        if self.is_hit:
+            return self.question.accepted(y)
+        most = TUNING.larger_miss * self.miss
+        return np.asarray(misses(self.question.acceptance, y) <= most)
+
+    def _round_one_by_one(self) -> Generator[Array, Array, None]:
+        """Round each number alone, as far as the others allow."""
+        for choice in self.choices:
+            values = [*choice.away, *choice.inward]
+            rows = np.repeat(self.found.row[None], len(values), axis=0)
+            rows[:, choice.feature] = [value.code for value in values]
+            found = yield from self._first_good(rows)
+            if found is not None:
+                self.found = found
+
+    def _replace_tiny_changes(self) -> None:
+        """Take the best known row that hits, and has no change too small to notice, if any."""
+        question = self.question
+        if not self.is_hit:
+            return
+        hits = question.accepted(question.y)
+        X = question.X[hits]
+        is_usable = ~_has_tiny_changes(self.region, X) & self.region.changes(X).any(axis=1)
+        if is_usable.any():
+            X = X[is_usable]
+            best = int(self.region.cost(X).argmin())
+            self.found = self._scored(X[best], float(question.y[hits][is_usable][best]))
+
+    def _take_back(self) -> Generator[Array, Array, None]:
+        """Take back changes that are not needed any more now that others went a little further."""
+        while True:
+            rows = take_back(self.region, self.found.row[None])
+            rows = rows[np.argsort(self.region.cost(rows), kind="stable")]
+            found = yield from self._first_good(rows)
+            if found is None:
+                return
+            self.found = found
+
+
+# ── values ──
+
+
+def _has_tiny_changes(region: Region, X: Array) -> Mask:
+    """Return whether a row ``(d,)``, or which rows ``(n, d)``, have changes too small to notice."""
+    size = np.abs(X - region.query)
+    return np.asarray(((size > 0.0) & (size < region.least)).any(axis=-1))
+
+
+def _noticeable(region: Region, row: Array) -> Array:
+    """Return a row ``(d,)`` with changes that are too small made as large as the smallest one."""
+    move = row - region.query
+    is_tiny = (move != 0.0) & (np.abs(move) < region.least)
+    return np.where(is_tiny, region.query + np.sign(move) * region.least, row)
+
+
+def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) -> list[Value]:
+    """Return decimals next to a code of feature `j`, the shortest first.
+
+    At most so far from the code, on the side away from the query or on the side towards it.
+    """
+    axis = region.axes[j]
+    exact = _decimal(axis, code)
+    rises = (code > axis.query) == is_away
+    found: list[Value] = []
+    for decimals in _numbers_of_decimals(exact):
+        unit = Decimal(1).scaleb(-decimals)
+        rounded = exact.quantize(unit, rounding=ROUND_CEILING if rises else ROUND_FLOOR)
+        value = float(axis.round(np.array([float(rounded)]))[0])
+        is_allowed = axis.low <= value <= axis.high and abs(value - code) <= most
+        keeps_side = (value - axis.query) * (code - axis.query) > 0.0
+        is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - 1e-9)
+        is_new = not found or value != found[-1].code
+        if is_allowed and keeps_side and is_noticed and is_new:
+            found.append(Value(value, decimals))
+        if rounded == exact or len(found) == TUNING.levels:
+            break
+    return found
+
+
+def _decimal(axis: Axis, code: float) -> Decimal:
+    """Return the shortest decimal that means a code, in the type of its column."""
+    return Decimal(str(code if axis.narrow is None else axis.narrow(code)))
+
+
+def _numbers_of_decimals(exact: Decimal) -> Iterator[int]:
+    """Yield numbers of decimals, from one digit less than the number has to all of a float."""
+    first = -exact.adjusted() - 1 if exact else 0
+    yield from range(first, first + np.finfo(np.float64).precision + 4)
+
+
+def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:
+    """Return rows ``(k, d)`` with all numbers rounded: first away from the query, shortest first.
+
+    Then some of them away and others towards it.
+    """
+    picked: list[tuple[bool, int, list[float]]] = []
+    for level in range(TUNING.levels):
+        for sides in _sides(len(choices)):
+            values = [
+                _at_level(row, choice, level, is_away=side)
+                for choice, side in zip(choices, sides, strict=True)
+            ]
+            decimals = sum(value.decimals for value in values)
+            picked.append((not all(sides), decimals, [value.code for value in values]))
+    picked.sort(key=lambda each: each[:2])
+    rows = np.repeat(row[None], len(picked), axis=0)
+    rows[:, [choice.feature for choice in choices]] = [codes for _, _, codes in picked]
+    return np.asarray(rows[np.sort(firsts(rows))])
+
+
+def _sides(n: int) -> list[tuple[bool, ...]]:
+    """Return which of `n` numbers are rounded away from the query: all ways if they are few."""
+    if n <= TUNING.few:
+        return list(product((True, False), repeat=n))
+    return [(True,) * n, (False,) * n]
+
+
+def _at_level(row: Array, choice: Choice, level: int, *, is_away: bool) -> Value:
+    """Return the value of a choice with so many more decimals than the shortest."""
+    values = choice.away if is_away else choice.inward
+    values = values or choice.away or choice.inward
+    if not values:
+        return Value(float(row[choice.feature]), LONG)
+    return values[min(level, len(values) - 1)]
