@@ -11,6 +11,7 @@ from bayescfx.result.kept_values import kept_text
 from bayescfx.result.wording import aligned, number_apart, pair_apart, proof_state
 from bayescfx.result.wording import count as count_text
 from bayescfx.result.wording import intervals as wanted_text
+from bayescfx.result.wording import move as move_text
 from bayescfx.result.wording import moves as changes_text
 from bayescfx.result.wording import number as number_text
 
@@ -21,6 +22,7 @@ __all__ = [
     "changes_text",
     "count_text",
     "kept_text",
+    "move_text",
     "number_apart",
     "number_text",
     "output_writer",

@@ -90,6 +90,8 @@ export interface DataPage {
 export interface Prediction {
   output: number;
   broken: string[];
+  /** Derived features that changed, in words. */
+  follows: string[];
   miss: number | null;
   reached: boolean | null;
   cost: number | null;
@@ -241,6 +243,8 @@ export interface Card {
   low: Cell;
   high: Cell;
   levels: number[] | null;
+  /** Whether the limits bind the present value, too. */
+  strict: boolean;
   difficulty: number;
   step: number | null;
   move: [number | null, number | null] | null;
