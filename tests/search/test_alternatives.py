@@ -171,3 +171,14 @@ def test_a_small_budget_is_spent_while_answers_are_missing() -> None:
         rng=0,
     )
     assert len(answer.counterfactuals) == 3 or answer.n_evaluations > 90
+
+
+def test_a_rule_that_needs_one_feature_leaves_alternatives_with_it() -> None:
+    space = cfx.Space({name: cfx.Real(0, 10) for name in "abcd"})
+    query = {"a": 9.0, "b": 5.0, "c": 5.0, "d": 5.0}
+    for limited in (space.require("a <= 4"), space.between({"a": (0, 4)}, strict=True)):
+        answer = cfx.explain(
+            lambda r: r["b"] + r["c"] + r["d"] - r["a"], query, limited, cfx.at_least(7), n=3, rng=0
+        )
+        assert answer.reached
+        assert all(found.row["a"] <= 4 for found in answer.counterfactuals)
