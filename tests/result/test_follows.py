@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,7 @@ def test_changes_of_every_kind_can_be_applied(seed: int) -> None:
     assert again.verify(every_column, space)
 
 
-def test_every_face_shows_what_follows() -> None:
+def test_every_face_shows_what_follows(tmp_path: Path) -> None:
     answer = blood_answer()
     before, after = answer.best.follows["s4"]
     words = f"s4 follows: {before:g} → {after:g}"
@@ -160,11 +161,15 @@ def test_every_face_shows_what_follows() -> None:
     assert words in repr(answer.best)
     assert f"({words})" in answer.to_frame()["changes"][0]
     assert "s4 follows" in str(blood_answer(n=2))
+    assert answer.to_frame(changes_only=True)["follows"].tolist() == ["s4"]
     plain = answer_json(answer)["counterfactuals"][0]
     assert plain["changes"]["s4"] == {"from": before, "to": after, "follows": True}
     assert [n for n, change in plain["changes"].items() if "follows" in change] == ["s4"]
     many = cfx.explain_many(risk, BLOOD.head(3), blood_space(), "-10%", rng=0, budget=40)
     assert "(s4 follows: " in str(many)
+    cfx.plots.report(many, tmp_path / "many.html")
+    assert ">s4 follows</th>" in (tmp_path / "many.html").read_text(encoding="utf-8")
+    assert set(many.to_frame(changes_only=True)["follows"]) <= {"s4", "-"}
     assert "(s4 follows: " in many.summary()["changes"].iloc[0]
     importance = many.importance().set_index("feature")["times"]
     assert importance["s4"] == 0

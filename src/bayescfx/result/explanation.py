@@ -182,7 +182,8 @@ class Explanation:
         ----------
         changes_only : bool, default False
             Show only the columns in which a counterfactual differs from the query, with ``"-"``
-            where it does not, and the figures from ``output`` to ``plausibility``.
+            where it does not, and the figures from ``output`` to ``plausibility``. If some of
+            these columns are derived, ``follows`` names them.
         """
         check(isinstance(changes_only, bool), "changes_only", "True or False", changes_only)
         if not changes_only:
@@ -201,7 +202,10 @@ class Explanation:
         return names if self.best.plausibility is None else (*names, "plausibility")
 
     def _changed_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns in which a row differs from the query, ``"-"`` where it does not."""
+        """Return the columns in which a row differs from the query, ``"-"`` where it does not.
+
+        If some of them are derived, the column ``follows`` names these.
+        """
         before = cells_of(self.query_rows)[0]
         after = cells_of(frame)
         shown: dict[Any, list[Any]] = {}
@@ -210,6 +214,9 @@ class Explanation:
             is_changed = not all(same_cell(row[j], before[j]) for row in after)
             if is_changed:
                 shown[name] = cells
+        follows = [", ".join(map(str, found.follows)) or "-" for found in self.counterfactuals]
+        if set(follows) != {"-"}:
+            shown[free_name("follows", list(frame.columns))] = follows
         return pd.DataFrame(shown, index=frame.index, dtype=object)
 
     def to_json(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,7 +184,7 @@ def test_proofs_on_the_line_keep_the_rule(strict: bool) -> None:
         assert answer.best.cost <= 1.01 * costs.min() + 1e-9  # its numbers are short decimals
 
 
-def test_a_value_outside_is_named_where_it_happens() -> None:
+def test_a_value_outside_is_named_where_it_happens(tmp_path: Path) -> None:
     space, query, model = strict_numbers()
     with pytest.warns(SpaceWarning) as caught:
         answer = cfx.explain(model, query, space.fix("c"), cfx.at_least(6.0), rng=0)
@@ -197,6 +198,9 @@ def test_a_value_outside_is_named_where_it_happens() -> None:
         assert said in str(text)
     assert "c stays at 1, outside its limits (between 3 … 6)" in answer.to_markdown()
     assert said in answer._repr_html_()
+    path = tmp_path / "answer.html"
+    cfx.plots.report(answer, path)
+    assert said in path.read_text(encoding="utf-8")
     assert answer.best.changes.keys() >= {"a", "b"}
 
 
