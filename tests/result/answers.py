@@ -20,7 +20,7 @@ from bayescfx.potentials import reach
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
-from bayescfx.search.answers import Answers
+from bayescfx.search.chosen_rows import ChosenRows
 from bayescfx.search.question import Question
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
@@ -80,7 +80,7 @@ def ask(
         wanted=question.wanted,
         accepted=question.acceptance,
         status="reached" if reached else "best_guess",
-        counterfactuals=counterfactuals(question, Answers(X[best], y[best], X[best]), lines),
+        counterfactuals=counterfactuals(question, ChosenRows(X[best], y[best], X[best]), lines),
         stopped="budget",
         reachable=(float(y.min()), float(y.max())),
         trace=np.maximum.accumulate(question.score(evaluator.known.outputs[question.paid])),

@@ -18,7 +18,16 @@ import pandas as pd
 from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.data import Feature
-from bayescfx.data.tables import Cells, Column, Layout, Row, Rows, as_pandas, identical
+from bayescfx.data.tables import (
+    Cells,
+    Column,
+    Layout,
+    Row,
+    Rows,
+    as_pandas,
+    identical,
+    narrow_float,
+)
 from bayescfx.errors import QueryError, SpaceError, suggest
 
 
@@ -452,10 +461,18 @@ def _list(names: list[Hashable]) -> str:
 
 
 def by_feature(schema: Schema, rows: list[Row]) -> list[dict[Hashable, Any]]:
-    """Return the cells of rows by feature; a one-hot group has its column's name as value."""
+    """Return the cells of rows by feature; a one-hot group has its column's name as value.
+
+    Numbers of a narrow type, such as float32, are the shortest decimals that stand for them.
+    """
+    kinds = {column.name: narrow_float(column.dtype) for column in schema.columns}
+    narrow = {name: kind for name, kind in kinds.items() if kind is not None}
     by_name: list[dict[Hashable, Any]] = []
     for cells in rows:
         row = dict(zip(schema.places, cells.tolist(), strict=True))
+        for column, kind in narrow.items():
+            if isinstance(row[column], float):
+                row[column] = float(str(kind(row[column])))
         for name, members in schema.groups.items():
             row[name] = _marked(row, members)
         by_name.append(row)

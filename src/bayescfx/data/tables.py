@@ -138,6 +138,13 @@ def _common(a: Any, b: Any) -> Any:
     return pd.concat([pd.Series(dtype=a), pd.Series(dtype=b)]).dtype
 
 
+def narrow_float(dtype: Any) -> type[np.floating[Any]] | None:
+    """Return the float type of a column that holds fewer digits than a float64; else None."""
+    kind: Any = getattr(dtype, "numpy_dtype", dtype)  # that of the numbers in a nullable column
+    is_narrow = isinstance(kind, np.dtype) and kind.type in (np.float16, np.float32)
+    return kind.type if is_narrow else None
+
+
 def cells_of(rows: Rows) -> list[list[Any]]:
     """Return the rows of a table as lists of cells."""
     if not isinstance(rows, pd.DataFrame):

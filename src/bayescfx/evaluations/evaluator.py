@@ -337,7 +337,7 @@ class Account:
     spent : int
         Rows that count against the budget so far: sent to the model, or replayed for this run.
     reserved : int
-        Rows of the budget that are kept for later.
+        Rows that are kept for later, and not part of the budget until then.
     paid : list of int
         Places in ``evaluator.known`` of the rows that were scored for this question.
     asked : list of ndarray
@@ -363,7 +363,7 @@ class Account:
     @property
     def left(self) -> int:
         """The number of rows that may be sent now."""
-        return self.budget - self.reserved - self.spent
+        return self.budget - self.spent
 
     def evaluate(self, X: Array) -> Array:
         """Return outputs ``(n,)`` of codes ``(n, d)``; raise `Stop` if some can't be had."""

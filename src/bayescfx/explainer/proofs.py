@@ -168,7 +168,8 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
     model : object
         The model of the answer, a tree ensemble or linear model that can be read.
     answer : Explanation
-        An answer whose `proof` is ``"optimal"`` or ``"out of reach"``.
+        An answer whose `proof` is ``"optimal"``, ``"optimal before rounding"`` or ``"out of
+        reach"``.
 
     Raises
     ------
@@ -178,12 +179,7 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
         If the answer is not proven, or a rule or the size of the proof prevents a certificate.
     """
     check(isinstance(answer, Explanation), "answer", "an Explanation", answer)
-    if answer.proof == OPTIMAL_BEFORE_ROUNDING:
-        raise SettingsError(
-            "`answer` must be proven optimal or out of reach; its numbers were rounded, which adds "
-            "to the cost. Ask with short_decimals=False."
-        )
-    if answer.proof not in ("optimal", "out of reach"):
+    if answer.proof not in ("optimal", OPTIMAL_BEFORE_ROUNDING, "out of reach"):
         raise SettingsError(
             f"`answer` must be proven optimal or out of reach; got {answer.proof!r}. "
             "Ask with a larger `prove`."
@@ -214,11 +210,14 @@ def certificate(model: Any, answer: Explanation) -> dict[str, Any]:
 def _proven_row(
     answer: Explanation, region: Region, same_cost: float
 ) -> tuple[Array | None, float]:
-    """Return the codes ``(d,)`` of the optimal row, if any, and the cost that is not undercut."""
-    if answer.proof != "optimal":
+    """Return the codes ``(d,)`` of the answer, if any, and the cost that no other undercuts."""
+    if answer.proof == "out of reach":
         return None, np.inf
     row = region.encode(answer.rows)[0]
-    return row, float(region.cost(row[None])[0]) * (1.0 - same_cost)
+    cost = float(region.cost(row[None])[0])
+    if answer.proof == OPTIMAL_BEFORE_ROUNDING and answer.bound is not None:
+        cost = min(cost, answer.bound)
+    return row, cost * (1.0 - same_cost)
 
 
 def check_certificate(certificate: Mapping[str, Any], model: Any) -> CertificateCheck:

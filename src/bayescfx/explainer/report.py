@@ -26,7 +26,7 @@ from bayescfx.result.assessment import derived_part
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING, Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu
-from bayescfx.search.answers import Answers, choose_answers
+from bayescfx.search.chosen_rows import ChosenRows, choose_rows
 from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.prover import Proof
@@ -116,15 +116,15 @@ def _lacks_conclusion(question: Question) -> bool:
     return not (is_answered or is_out_of_reach or question.stopped == "exhausted")
 
 
-def _choose(question: Question) -> Answers:
+def _choose(question: Question) -> ChosenRows:
     """Return the rows of the counterfactuals."""
     if question.already_met or not len(question.y):  # the query itself if no row is allowed
         query = question.region.query[None]
-        return Answers(query, np.array([question.output]), query)
-    return choose_answers(question)
+        return ChosenRows(query, np.array([question.output]), query)
+    return question.chosen or choose_rows(question)
 
 
-def _proofs(question: Question, rows: Answers) -> list[str | None]:
+def _proofs(question: Question, rows: ChosenRows) -> list[str | None]:
     """Return what is proven about each row that is the best of its features, before rounding."""
     proven = {answer.row.tobytes(): answer.cost for answer in question.proven_rows}
     costs = question.region.cost(rows.X).tolist()
@@ -166,7 +166,7 @@ def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> 
 
 
 def counterfactuals(
-    question: Question, rows: Answers, lines: Sequence[AnswerRow]
+    question: Question, rows: ChosenRows, lines: Sequence[AnswerRow]
 ) -> tuple[Counterfactual, ...]:
     """Return the rows of a question as counterfactuals of the first line."""
     region = question.region
@@ -206,7 +206,7 @@ def counterfactuals(
 def _answer(
     block: Block,
     question: Question,
-    rows: Answers,
+    rows: ChosenRows,
     lines: Sequence[AnswerRow],
     *,
     is_cut_short: bool = False,
@@ -254,7 +254,7 @@ def _answer(
 
 
 def _proof(
-    question: Question, rows: Answers, is_miss: bool
+    question: Question, rows: ChosenRows, is_miss: bool
 ) -> tuple[str | None, float | None, str]:
     """Return what is proven, the lower bound on the cost, and why there is no complete proof."""
     proof = question.proof

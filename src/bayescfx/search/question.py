@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, background_rows, sample
 from bayescfx.surrogate.coordinates import Coordinates
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
+
+if TYPE_CHECKING:
+    from bayescfx.search.chosen_rows import ChosenRows
 
 #: Rows on which a potential of the user's own is checked.
 _ROWS_FOR_OWN_POTENTIAL = 4
@@ -209,8 +212,8 @@ class Question(Account):
         Receives the proven lower bound now and then while a proof runs.
     proven_rows : list of ScoredCodes
         The best row and, if several answers are wanted, the best ones of other sets of features.
-    rounded : dict of bytes to ScoredCodes
-        The rows that take the place of answers, by the keys of these; see `search.rounding`.
+    chosen : ChosenRows or None
+        The rows of the answers, once they are being rounded.
     error : BayesCFXError or None
         Why there is no allowed row, or which rule fails, if that is recorded.
     """
@@ -250,7 +253,7 @@ class Question(Account):
         self.proof = Proof(reason="`prove` is off")
         self.is_closing = False
         self.proven_rows: list[ScoredCodes] = []
-        self.rounded: dict[bytes, ScoredCodes] = {}
+        self.chosen: ChosenRows | None = None
         self.on_bound: Callable[[float], object] | None = None
         self.known: Known = evaluator.known
         self.inside = Nearby(self)

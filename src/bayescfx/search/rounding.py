@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, Mask, firsts
-from bayescfx.search.answers import choose_answers
+from bayescfx.search.chosen_rows import ChosenRows, choose_rows
 from bayescfx.search.exact.prover import ScoredCodes
 from bayescfx.search.question import Question, misses
 from bayescfx.space.axis import Axis
@@ -30,16 +30,17 @@ class RoundingTuning:
     """Numbers of the rounding; set by judgement, tests of ten tables (2026-11-19)."""
 
     extra_cost: float = 0.01  # share of an answer's cost that rounding may add
-    one_row_in: int = 20  # of the budget, kept for the rounding of each answer ...
-    most_rows: int = 60  # ... but not more than these
+    one_row_in: int = 20  # of the budget, kept for the rounding of answers ...
+    most_rows: int = 60  # ... but not more than these for each
     parts: int = 4  # model calls in which they are spent, if calls are expensive
     levels: int = 6  # numbers of decimals that are tried
     few: int = 3  # so many numbers are rounded up and down in all combinations
     larger_miss: float = 1.01  # a best guess may miss the target by so many times as much
-    rounds: int = 3  # rows that are rounded for each answer that is wanted
 
 
 TUNING = RoundingTuning()
+#: Digits of a number that people may type; longer ones are left as they are.
+MOST_DIGITS = 12
 #: Decimals of a number that can't be shortened: more than any that can.
 LONG = 99
 
@@ -63,25 +64,31 @@ def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
     if not question.short_decimals or not question.region.continuous.any():
         return 0
-    return min(question.budget // TUNING.one_row_in, TUNING.most_rows) * question.n
+    return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
 
 
 def round_answers(question: Question) -> Generator[Array, Array, None]:
     """Round the numbers of the answers; yield codes ``(k, d)``, receive their outputs ``(k,)``.
 
-    ``question.rounded`` gets the row that takes the place of each.
+    Sets ``question.chosen``, as far as the rows last.
     """
-    rows = max(1, min(question.budget // TUNING.one_row_in, TUNING.most_rows))
-    for _ in range(TUNING.rounds * question.n):
-        answers = choose_answers(question)
-        is_done = [row.tobytes() in question.rounded for row in answers.X]
-        if all(is_done):
-            return
-        at = is_done.index(False)
-        row = answers.X[at]
-        found = yield from _Rounding(question, row, float(answers.y[at]), rows).run()
-        question.rounded[row.tobytes()] = found
-        question.rounded.setdefault(found.row.tobytes(), found)
+    X, y, found = choose_rows(question)
+    question.chosen = ChosenRows(X, y, found)
+    rows = max(1, rows_for_rounding(question) // len(X))
+    for k in range(len(X)):
+        rounding = _Rounding(question, found[k], float(y[k]), rows)
+        new = yield from rounding.run()
+        X = np.vstack([X[:k], new.row, X[k + 1 :]])
+        y = np.concatenate([y[:k], [new.output], y[k + 1 :]])
+        question.chosen = _each_once(question, ChosenRows(X, y, found))
+
+
+def _each_once(question: Question, rows: ChosenRows) -> ChosenRows:
+    """Return rows without those that are the same when rounded; answers by cost."""
+    kept = np.sort(firsts(rows.X))
+    if question.reached:
+        kept = kept[np.argsort(question.region.cost(rows.X[kept]), kind="stable")]
+    return ChosenRows(rows.X[kept], rows.y[kept], rows.found[kept])
 
 
 class _Rounding:
@@ -91,7 +98,9 @@ class _Rounding:
         self.question = question
         self.region = question.region
         self.row = row
+        self.n_rows = rows
         self.end = question.spent + rows
+        self.is_cheap = question.evaluator.model.local
         self.is_hit = bool(question.accepted(np.array([output]))[0])
         self.found = self._scored(row, output)
         self.miss = float(misses(question.acceptance, np.array([output]))[0])
@@ -128,25 +137,23 @@ class _Rounding:
         """Return the rounded row, or the row itself if none is as good."""
         if not len(self.features):
             return self.found
-        found = yield from self._first_good(_joint_rows(self.row, self.choices))
+        rows = _joint_rows(self.row, self.choices, away_first=not self.is_cheap)
+        found = yield from self._first_good(rows)
         if found is None:
             yield from self._round_one_by_one()
         else:
             self.found = found
         if _has_tiny_changes(self.region, self.found.row):
             self._replace_tiny_changes()
-        if self.is_hit and self.question.proof.conclusion != "optimal":
+        if self.is_hit and self.is_cheap and self.question.n == 1:
             yield from self._take_back()
         return self.found
 
     def _first_good(self, rows: Array) -> Generator[Array, Array, ScoredCodes | None]:
         """Return the first of the rows ``(k, d)`` that is as good as the answer; None if none."""
-        question = self.question
         rows = self.region.complete(rows)
         rows = rows[self.region.contains(rows) & (self.region.cost(rows) <= self.most_cost)]
-        size = max(1, min(question.budget // TUNING.one_row_in, TUNING.most_rows))
-        if not question.evaluator.model.local:
-            size = max(1, size // TUNING.parts)
+        size = self.n_rows if self.is_cheap else max(1, self.n_rows // TUNING.parts)
         for first in range(0, len(rows), size):
             part = self._affordable(rows[first : first + size])
             if not len(part):
@@ -195,7 +202,7 @@ class _Rounding:
 
     def _take_back(self) -> Generator[Array, Array, None]:
         """Take back changes that are not needed any more now that others went a little further."""
-        while True:
+        while self.question.proof.conclusion != "optimal":  # else nothing cheaper hits
             rows = take_back(self.region, self.found.row[None])
             rows = rows[np.argsort(self.region.cost(rows), kind="stable")]
             found = yield from self._first_good(rows)
@@ -250,17 +257,17 @@ def _decimal(axis: Axis, code: float) -> Decimal:
 
 
 def _numbers_of_decimals(exact: Decimal) -> Iterator[int]:
-    """Yield numbers of decimals, from one digit less than the number has to all of a float."""
+    """Yield numbers of decimals, from those of one digit less than the number has."""
     first = -exact.adjusted() - 1 if exact else 0
-    yield from range(first, first + np.finfo(np.float64).precision + 4)
+    yield from range(first, first + MOST_DIGITS + 1)
 
 
-def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:
-    """Return rows ``(k, d)`` with all numbers rounded: first away from the query, shortest first.
+def _joint_rows(row: Array, choices: Sequence[Choice], *, away_first: bool) -> Array:
+    """Return rows ``(k, d)`` with all numbers rounded, those with the fewest decimals first.
 
-    Then some of them away and others towards it.
+    Numbers rounded towards the query mostly miss: with `away_first` they come last.
     """
-    picked: list[tuple[bool, int, list[float]]] = []
+    picked: list[tuple[bool, int, int, list[float]]] = []
     for level in range(TUNING.levels):
         for sides in _sides(len(choices)):
             values = [
@@ -268,10 +275,12 @@ def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:
                 for choice, side in zip(choices, sides, strict=True)
             ]
             decimals = sum(value.decimals for value in values)
-            picked.append((not all(sides), decimals, [value.code for value in values]))
-    picked.sort(key=lambda each: each[:2])
+            n_inward = len(sides) - sum(sides)
+            is_late = away_first and n_inward > 0
+            picked.append((is_late, decimals, n_inward, [value.code for value in values]))
+    picked.sort(key=lambda each: each[:3])
     rows = np.repeat(row[None], len(picked), axis=0)
-    rows[:, [choice.feature for choice in choices]] = [codes for _, _, codes in picked]
+    rows[:, [choice.feature for choice in choices]] = [codes for *_, codes in picked]
     return np.asarray(rows[np.sort(firsts(rows))])
 
 

@@ -146,6 +146,7 @@ def run_searches(
     """
     for question in questions:
         question.reserved = rows_for_rounding(question)
+        question.budget -= question.reserved
         question.on_bound = partial(_report_step, question, interrupt, on_step)
     turns = partial(_take_turns, deadline, interrupt, on_step, records_errors)
     try:
@@ -162,6 +163,7 @@ def _roundings(questions: Sequence[Question]) -> dict[Question, Rounds]:
     """Return what rounds the answers of each question whose search was not cut short."""
     found: dict[Question, Rounds] = {}
     for question in questions:
+        question.budget += question.reserved
         question.reserved = 0
         is_cut_short = question.error is not None or question.stopped in CUT_SHORT
         if question.short_decimals and not is_cut_short and len(question.y):
@@ -199,9 +201,11 @@ def _take_turns(
                             requests.append((question, rows))
                 if not requests:
                     return
-                found = requests[0][0].evaluator.evaluate_many(requests)
+                evaluator = requests[0][0].evaluator
+                n_known = len(evaluator.known)
+                found = evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
-            if on_step is not None:
+            if on_step is not None and len(evaluator.known) > n_known:
                 for question in scores:
                     _report_step(question, interrupt, on_step)
     finally:
@@ -299,7 +303,7 @@ def _current_step(question: Question) -> Step:
     return Step(
         question=question.position,
         n_evaluations=question.spent,
-        budget=question.budget,
+        budget=question.budget + question.reserved,
         output=output,
         potential=float(question.score(np.array([output]))[0]),
         reached=question.reached,

@@ -18,6 +18,7 @@ from bayescfx.data.tables import Column, dtype_from_plain, dtype_to_plain
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import SpaceError
 from bayescfx.space.cost import Cost
+from bayescfx.space.region import least_changes
 from bayescfx.space.rule import Rule
 
 if TYPE_CHECKING:
@@ -65,12 +66,20 @@ def _feature_lines(space: Space) -> list[tuple[str, ...]]:
         limits = [text for text in limits if text]
         # three digits, with an exponent only for very large or small numbers
         unit = f"{float(f'{scale:.3g}'):g}"
-        line = (str(name), feature.kind, feature.words, unit, ", ".join(limits))
+        values = f"{feature.words}{_smallest_change(feature, scale)}"
+        line = (str(name), feature.kind, values, unit, ", ".join(limits))
         if any(text.startswith(("fixed", "derived")) for text in limits):
             still.append(line)
         else:
             movable.append(line)
     return [*movable, *still]
+
+
+def _smallest_change(feature: Feature, scale: float) -> str:
+    """Return the smallest change that people notice, for a number without a step."""
+    if not feature.numeric or feature.code_step:
+        return ""
+    return f" (smallest change {least_changes(np.array([scale]))[0]:g})"
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> list[str]:

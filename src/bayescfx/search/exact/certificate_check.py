@@ -52,6 +52,9 @@ class CertificateCheck:
         The number of boxes that cover the allowed rows.
     limit : float
         No allowed row with a lower cost reaches the target; infinite if none does at all.
+    cost : float or None
+        The cost of the answer, which reaches the target; None without one. It is the limit, to
+        rounding errors, or if its numbers were rounded to short decimals a little more.
     rounding : float
         The largest difference seen between the outputs of the model and of its form.
     statement : str
@@ -60,6 +63,7 @@ class CertificateCheck:
 
     n_boxes: int
     limit: float
+    cost: float | None
     rounding: float
     statement: str
 
@@ -116,14 +120,16 @@ def _check_question(
         raise CertificateError(f"`slack` must not be negative; got {question.slack!r}.")
     boxes = make_bounds(form, question)
     answer = certificate["answer"]
+    cost = None
     if answer is not None:
-        boxes.check_answer(np.array(from_plain(answer), dtype=np.float64))
+        cost = boxes.check_answer(np.array(from_plain(answer), dtype=np.float64))
     n_boxes = _check_boxes(certificate["boxes"], boxes)
     return CertificateCheck(
         n_boxes=n_boxes,
         limit=question.limit,
+        cost=cost,
         rounding=reading.rounding,
-        statement=_state(question.limit, n_boxes, has_answer=answer is not None),
+        statement=_state(question.limit, n_boxes, cost),
     )
 
 
@@ -134,13 +140,13 @@ def make_bounds(form: TreeEnsemble | LinearModel, question: CertifiedQuestion) -
     return BoxBounds(form, question)
 
 
-def _state(limit: float, n_boxes: int, *, has_answer: bool) -> str:
+def _state(limit: float, n_boxes: int, cost: float | None) -> str:
     """Return in words what is proven."""
     if not np.isfinite(limit):
         return f"No allowed row reaches the target ({n_boxes} boxes checked)."
     text = f"No allowed row with a cost below {limit:.6g} reaches the target"
-    if has_answer:
-        text = f"The answer reaches the target. {text}"
+    if cost is not None:
+        text = f"The answer reaches the target at a cost of {cost:.6g}. {text}"
     return f"{text} ({n_boxes} boxes checked)."
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.checks import check, is_several, shown
 from bayescfx.data import Feature
+from bayescfx.data.tables import narrow_float
 from bayescfx.errors import SpaceError
 from bayescfx.space.axis import MOST_CHOICES, Axis
 from bayescfx.space.rule import Rule, Words
@@ -32,7 +33,6 @@ _ANYWHERE = (-math.inf, math.inf)
 # Numerical: grid points that rounding moved past a limit by at most this share of a step are kept.
 _SLACK = 1e-9
 _SLACK_IN_SINGLE_PRECISION = 1e-2
-_NARROW_FLOATS = (np.float16, np.float32)
 # Levels that a description lists.
 _MOST_SHOWN = 5
 
@@ -202,8 +202,8 @@ class Limits(Rule):
 
     def axis(self, feature: Feature, query: float, dtype: Any, *, inferred: bool) -> Axis:
         """Return the allowed codes, seen from the query's; `dtype` is the column's."""
+        narrow = narrow_float(dtype)
         dtype = getattr(dtype, "numpy_dtype", dtype)  # that of the numbers in a nullable column
-        narrow = dtype.type if dtype.type in _NARROW_FLOATS else None
         axis = Axis(feature, query, query, query, np.array([query]), narrow)
         if self.fixed or np.isnan(query):
             return axis
