@@ -211,8 +211,13 @@ def _changed_codes(space: Space, region: Region, changes: Mapping[Any, Any]) -> 
     values = {space.name(key): value for key, value in changes.items()}
     X = region.query[None].copy()
     for name, value in values.items():
-        code = schema.features[name].code
-        X[0, schema.positions[name]] = np.nan if is_missing(value) else code(value, name, "changes")
+        j = schema.positions[name]
+        X[0, j] = np.nan
+        if not is_missing(value):
+            X[0, j] = schema.features[name].code(value, name, "changes")
+            # 3.9 in a column of single precision is the number that is printed as 3.9.
+            rounded = region.axes[j].round(X[:, j])
+            X[:, j] = np.where(np.isfinite(rounded), rounded, X[:, j])
     X = region.complete(X)
     misfits = _misfitting_codes(region, X)
     if misfits.any():
