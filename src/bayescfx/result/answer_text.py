@@ -135,13 +135,12 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     """Return a line per changed feature, then the prediction: name, now, each counterfactual."""
     found = answer.counterfactuals
     before: dict[Any, Any] = {}
+    follows: set[Any] = set()
     for counterfactual in found:
-        before |= {name: pair[0] for name, pair in counterfactual.chosen.items()}
-    for counterfactual in found:  # derived features come last
-        before |= {name: pair[0] for name, pair in counterfactual.follows.items()}
-    follows = {name for counterfactual in found for name in counterfactual.follows}
+        before |= {name: pair[0] for name, pair in counterfactual.changes.items()}
+        follows |= counterfactual.follows.keys()
     lines = []
-    for name, old in before.items():
+    for name, old in sorted(before.items(), key=lambda item: item[0] in follows):
         new = [_new_cell(counterfactual, name) for counterfactual in found]
         lines.append([name_of(name, follows), cell(old), *new])
     after = [compared(answer, c)(c.output) for c in found]

@@ -178,14 +178,13 @@ def _overruled(
     space: Space, region: Region, row: Array, changes: Mapping[Any, Any]
 ) -> Iterator[str]:
     """Yield the derived features whose given values differ from those that follow, in words."""
-    for given, value in changes.items() if region.derived else ():
-        name = space.name(given)
-        j = region.schema.positions[name]
-        if not region.recomputed[j] or is_missing(value):
-            continue
+    values = {space.name(name): value for name, value in changes.items()}
+    for j in np.flatnonzero(region.recomputed).tolist():
+        name = region.names[j]
         feature = region.schema.features[name]
-        code = feature.code(value, name, "changes")
-        if code not in (row[j], region.query[j]):
+        value = values.get(name)
+        code = np.nan if is_missing(value) else feature.code(value, name, "changes")
+        if not np.isnan(code) and code not in (row[j], region.query[j]):
             actual, other = feature.display(float(row[j]), code)
             yield f"{name!r} follows from other features: it is {actual}, not {other}"
 

@@ -105,7 +105,7 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
         own = Own(shared.encode_cells(own.cells, what="query"), own.cells)
     if np.isnan(own.codes).any():
         _note_missing(space, own.codes, positions, notes)
-    if by_name and positions:
+    if by_name:
         _note_outside(space, shared, own.codes, positions, notes)
     return EncodedQueries(shared, own, positions, extended, notes, errors)
 
@@ -221,7 +221,8 @@ def regions(space: Space, rows: object, *, schema: Schema | None = None) -> Regi
         except BayesCFXError as error:  # a rule or a derived column fails for this query
             errors[i] = error
             continue
-        for text in filter(None, (rule.mismatch(built[i]) for rule in built[i].derived)):
+        texts = [rule.mismatch(built[i]) for rule in built[i].derived]
+        for text in filter(None, texts):
             notes.setdefault(i, []).append(text)
     return Regions(built, notes, errors)
 

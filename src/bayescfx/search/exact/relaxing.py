@@ -80,10 +80,9 @@ def relaxed_regions(region: Region) -> Iterator[tuple[str, Region]]:
     if bound is not None and bound < len(region.free):
         words = f"at most {bound} change{'' if bound == 1 else 's'}"
         yield words, replace(region, max_changes=None)
-    for rule in region.rules:
-        name = _feature_of_limits(rule)
-        is_in_axis = name is not None and not region.recomputed[region.schema.positions[name]]
-        if rule.words.limit and not is_in_axis:
+    in_axes = [rule for rule in region.rules if _feature_of_axis(region, rule) is not None]
+    for rule in region.without(*in_axes).rules:
+        if rule.words.limit:
             yield rule.words.limit, region.without(rule)
 
 
@@ -103,13 +102,15 @@ def _without_limits(region: Region, j: int) -> Region | None:
     n_all = np.inf if axis.choices is None else len(axis.choices)
     low, high, _ = axis.allowed
     is_wider = low < region.low[j] or high > region.high[j] or n_all > n_own
-    strict = [rule for rule in region.rules if _feature_of_limits(rule) == name]
+    strict = [rule for rule in region.rules if _feature_of_axis(region, rule) == name]
     return region.with_axis(j, axis).without(*strict) if is_wider or strict else None
 
 
-def _feature_of_limits(rule: Rule) -> Hashable | None:
-    """Return the feature whose limits a rule is; None if it is no such rule."""
-    return rule.name if isinstance(rule, Limits) else None
+def _feature_of_axis(region: Region, rule: Rule) -> Hashable | None:
+    """Return the feature whose strict limits, beside its axis, a rule is; None of other rules."""
+    if not isinstance(rule, Limits) or region.recomputed[region.names.index(rule.name)]:
+        return None
+    return rule.name
 
 
 def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float) -> float:

@@ -168,9 +168,14 @@ def derive(
     check(callable(function), "function", "a function of rows", function, SpaceError)
     if any(column in rule.block for rule in space.rules):
         raise SpaceError(f"{column!r} can't be derived: it moves together with others.")
-    feature = space.features[column]
-    if residual and (not feature.numeric or feature.period):
-        kind = "cyclic" if feature.period else type(feature).__name__
-        raise SpaceError(f"`residual` needs numbers on a line, but {column!r} is {kind}.")
+    if residual:
+        _check_numbers(column, space.features[column])
     old = [rule for rule in space.rules if rule.derives == column]
     return space.with_rules(Derived(function, column, residual), instead_of=old)
+
+
+def _check_numbers(column: Hashable, feature: Feature) -> None:
+    """Raise unless a feature can have a residual."""
+    kind = "cyclic" if feature.period else type(feature).__name__
+    if feature.period or not feature.numeric:
+        raise SpaceError(f"`residual` needs numbers on a line, but {column!r} is {kind}.")

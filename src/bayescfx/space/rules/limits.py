@@ -150,12 +150,8 @@ class Limits(Rule):
             return []
         unit = np.zeros(len(region.query))
         unit[j] = 1.0
-        found = []
-        if interval[1] < math.inf and not region.high[j] <= interval[1]:
-            found.append((unit, interval[1]))
-        if interval[0] > -math.inf and not region.low[j] >= interval[0]:
-            found.append((-unit, -interval[0]))
-        return found
+        ends = [(unit, interval[1], region.high[j]), (-unit, -interval[0], -region.low[j])]
+        return [(a, bound) for a, bound, farthest in ends if farthest > bound]
 
     def curved(self, region: Region) -> bool:
         """Return whether it is no interval of codes of a feature that may change by itself."""
