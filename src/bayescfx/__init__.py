@@ -69,9 +69,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.potentials import Valley as Valley
     from bayescfx.potentials import at_least as at_least
     from bayescfx.potentials import at_most as at_most
+    from bayescfx.potentials import becomes as becomes
     from bayescfx.potentials import between as between
     from bayescfx.potentials import change as change
     from bayescfx.potentials import decrease as decrease
+    from bayescfx.potentials import flips as flips
     from bayescfx.potentials import increase as increase
     from bayescfx.potentials import reach as reach
     from bayescfx.progress import progress_bar as progress_bar
@@ -121,7 +123,8 @@ _HOMES = {
         "models": "probability",
         "models.isolated": "isolated",
         "potentials": (
-            "AEP SEP Plateau Valley at_least at_most between change decrease increase reach"
+            "AEP SEP Plateau Valley at_least at_most becomes between change decrease flips "
+            "increase reach"
         ),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",

@@ -20,7 +20,7 @@ from types import ModuleType
 #: How the text of a target looks, for help and messages.
 TARGET_SYNTAX = (
     "'+20%' or '-15' (at least so much more or less), '±10%', '=+20%' (exactly), '>= 150', "
-    "'<= 0.3', '140..160' or '= 150'"
+    "'<= 0.3', '140..160' or '= 150'; for classifiers 'becomes good', 'becomes good 0.7' or 'flips'"
 )
 
 

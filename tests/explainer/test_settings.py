@@ -130,7 +130,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "target": (
         cfx.TargetError,
         "the target must be like '+20%' or '-15' (at least so much more or less), '±10%', '=+20%' "
-        "(exactly), '>= 150', '<= 0.3', '140..160' or '= 150'; got 'up'.",
+        "(exactly), '>= 150', '<= 0.3', '140..160' or '= 150'; for classifiers 'becomes good', "
+        "'becomes good 0.7' or 'flips'; got 'up'.",
         {"target": "up"},
     ),
     "missing column": (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from bayescfx.evaluations.memory import Packed
 from bayescfx.evaluations.repeatability import LEAST_ROWS_AFTER, RepeatCheck, plan_check_after
 from bayescfx.explainer.block import Block
 from bayescfx.explainer.report import report
+from bayescfx.models.class_scores import answering, predicted_label
+from bayescfx.models.model import Model
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
-from bayescfx.search.exact.prover import Proof
+from bayescfx.search.exact.prover import Proof, Prover
 from bayescfx.search.question import Question
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
@@ -84,6 +87,8 @@ def answer_block(
     A fault requests the end of the whole call. With `checks_model`, some rows are set aside to be
     scored again.
     """
+    if block.by_label:
+        return _answer_groups(block, interrupt, on_step)
     questions: list[Question] = []
     errors: dict[int, BayesCFXError] = {}
     fault: Exception | None = None
@@ -117,6 +122,47 @@ def answer_block(
         fault=fault,
         repeat_check=check,
     )
+
+
+def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None) -> Batch:
+    """Answer the queries of a block in groups, each about one output of a classifier.
+
+    Scored rows are kept in a file only.
+    """
+    whole = Batch(first=block.first, index=block.index)
+    made = block.make_regions()
+    targets = list(block.targets)
+    groups: dict[str, tuple[Model, dict[int, Region]]] = {}
+    for position, region in made.regions.items():
+        k = position - block.first
+        predicted = partial(predicted_label, block.model, region.rows(region.query[None]))
+        model, targets[k] = answering(block.model, targets[k], predicted)
+        groups.setdefault(str(model.name), (model, {}))[1][position] = region
+    columns = tuple(block.space.schema.places)
+    for name, (model, own) in groups.items():
+        store = Evaluations()
+        if block.evaluations.file is not None:
+            store = block.evaluations.claim(columns, model.identity())
+        part = replace(
+            block,
+            model=model,
+            prover=block.provers.setdefault(name, Prover(model)),
+            evaluations=store,
+            snapshot=store.begin(),
+            targets=targets,
+            regions=own,
+            by_label=False,
+        )
+        if not interrupt.is_requested:
+            found = answer_block(part, store, interrupt, on_step, checks_model=False)
+            answers = {**whole.answers, **found.answers}
+            whole = replace(
+                whole,
+                answers=dict(sorted(answers.items())),
+                errors={**whole.errors, **found.errors},
+                fault=whole.fault or found.fault,
+            )
+    return replace(whole, errors={**made.errors, **whole.errors})
 
 
 def _questions_after_fault(questions: list[Question], fault: Exception) -> list[Question]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -74,6 +74,11 @@ class Block:
         The regions by position, if they were made before.
     n_spent : int
         Rows that were scored at the expense of the first query before.
+    by_label : bool
+        Whether the targets are about different outputs of a classifier, so that the queries of a
+        block are answered in groups.
+    provers : dict of str to Prover
+        The models of these outputs as they were read, by name.
     """
 
     settings: CallSettings
@@ -95,6 +100,8 @@ class Block:
     encoded: EncodedQueries | None = None
     regions: Mapping[int, Region] | None = None
     n_spent: int = 0
+    by_label: bool = False
+    provers: dict[str, Prover] = field(default_factory=dict)
 
     @property
     def index(self) -> pd.Index[Any]:
@@ -201,6 +208,7 @@ class Block:
             settings=settings,
             model=model,
             prover=Prover(model),
+            provers={},
             evaluations=store,
             parent=os.getpid(),
         )

@@ -60,7 +60,7 @@ def explain(
     Parameters
     ----------
     model : callable or object with ``predict``
-        Returns one number per row; for a classifier pass ``probability(clf, label)``.
+        Returns one number per row; or a classifier, for targets such as ``becomes("good")``.
     query : Series, one-row DataFrame, dict or array of shape (columns,)
         The row to explain; a table may be one of pandas, polars or Arrow.
     space : Space

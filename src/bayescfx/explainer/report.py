@@ -21,11 +21,13 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
 from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
+from bayescfx.potentials import ClassTarget
 from bayescfx.result.answer_text import SAME_COST
 from bayescfx.result.assessment import derived_part
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING, Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu
+from bayescfx.result.wording import PREDICTION
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
 from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.cells import NoProof
@@ -197,6 +199,7 @@ def counterfactuals(
                 float(distances[i]),
                 ranges[i],
                 proofs[i],
+                question.evaluator.model.output or PREDICTION.name,
                 derived_part(region, changes) if region.derived else {},
             )
         )
@@ -250,7 +253,17 @@ def _answer(
         bound=proof[1],
         proof_reason=proof[2],
         menu=_menu(block, question) if block.settings.menu and not is_cut_short else None,
+        labels=_labels(question, rows.X),
+        about=question.evaluator.model.about,
     )
+
+
+def _labels(question: Question, X: Array) -> tuple[Any, ...]:
+    """Return the labels predicted for the query and codes ``(k, d)``, for a target of labels."""
+    if not isinstance(question.target, ClassTarget):
+        return ()
+    rows = question.region.rows(np.vstack([question.region.query, X]))
+    return question.evaluator.model.predicted_labels(rows)
 
 
 def _proof(

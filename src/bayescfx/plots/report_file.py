@@ -56,7 +56,7 @@ def report(
         to the answer's own `about`. The date is today's; ``{"date": ""}`` leaves it out.
     """
     first = answer if isinstance(answer, Explanation) else next(iter(answer), None)
-    known = {} if first is None else dict(first.about)
+    known = {} if first is None else dict(answer.about)
     if isinstance(answer, Explanations):
         known.pop("row", None)  # that of the first answer only
     facts = About.of(known, about, title=title, output=output, unit=unit)

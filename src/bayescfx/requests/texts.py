@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bayescfx.errors import TARGET_SYNTAX
+from bayescfx.models.class_scores import answering as target_of_output
+from bayescfx.models.class_scores import output_name
 from bayescfx.potentials.target_text import parse_call, parse_target
 from bayescfx.result.answer_text import compared as output_writer
 from bayescfx.result.answer_text import sentence as answer_sentence
@@ -25,11 +27,13 @@ __all__ = [
     "move_text",
     "number_apart",
     "number_text",
+    "output_name",
     "output_writer",
     "pair_apart",
     "parse_call",
     "parse_target",
     "proof_state",
+    "target_of_output",
     "valid_text",
     "wanted_text",
 ]

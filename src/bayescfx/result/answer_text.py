@@ -10,11 +10,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
+from bayescfx.potentials.class_targets import Becomes, Flips
 from bayescfx.potentials.targets import Shift
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING
 from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
+    LABEL_LINE,
     ROUNDING,
     Output,
     aligned,
@@ -22,6 +24,7 @@ from bayescfx.result.wording import (
     cell,
     count,
     intervals,
+    labels_move,
     moves,
     name_of,
     number,
@@ -76,7 +79,18 @@ def target(answer: Explanation) -> str:
         way = DIRECTIONS.get(answer.target.kind, "above" if size > 0.0 else "below")
         amount = f"{number(abs(size))}{unit}"
         reference = f"{amount} {way} {now}"
-    return f"Target: {output} {output.number(intervals(answer.wanted, write))} ({reference})"
+    wanted = output.number(intervals(answer.wanted, write))
+    return f"Target: {_label_words(answer)}{output} {wanted} ({reference})"
+
+
+def _label_words(answer: Explanation) -> str:
+    """Return ``predicted label good, `` for a target of labels; empty for others."""
+    asked = answer.target
+    if isinstance(asked, Flips):
+        return f"any label but {asked.predicted(answer.output)}, "
+    if isinstance(asked, Becomes) and asked.probability is None:
+        return f"{LABEL_LINE} {asked.label}, "
+    return ""
 
 
 def wanted(answer: Explanation) -> str:
@@ -108,6 +122,9 @@ def _change_lines(answer: Explanation) -> list[str]:
     names = sorted(changes, key=follows.__contains__)  # derived features come last
     rows = [(name_of(name, follows), *both(*changes[name])) for name in names]
     rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
+    if answer.labels:
+        before, after = map(str, answer.labels[:2])
+        rows.append((LABEL_LINE, before, after))
     left = aligned([[name, first] for name, first, _ in rows], "<>")
     return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]
 
@@ -147,6 +164,7 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     return [
         *lines,
         [Output.of(answer.about).label, compared(answer, answer.best)(answer.output), *after],
+        *([[LABEL_LINE, *map(str, answer.labels)]] if answer.labels else []),
     ]
 
 
@@ -183,6 +201,8 @@ def facts(answer: Explanation) -> str:
         cost = number_apart(best.cost, bounds, 3, rounding=SAME_COST)
         parts.append(cost_text(cost, best.distance, best.n_changes))
     parts.append(f"Scored {count(answer.n_evaluations, 'row')} ({answer.method}).")
+    if answer.about.get("note"):
+        parts.append(answer.about["note"])
     return "  ".join(parts)
 
 
@@ -199,7 +219,8 @@ def sentence(answer: Explanation) -> str:
     write = compared(answer, answer.best)
     moved = output.number(" → ".join(map(write, outputs)))
     wanted = output.number(intervals(answer.wanted, write))
-    return f"{best_moves(answer)}: {output} {moved}, target {wanted}"
+    labels = f" ({labels_move(*answer.labels[:2])})" if answer.labels else ""
+    return f"{best_moves(answer)}: {output} {moved}{labels}, target {wanted}"
 
 
 def best_moves(answer: Explanation) -> str:

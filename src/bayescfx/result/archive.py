@@ -21,6 +21,7 @@ from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.menu import Menu
 from bayescfx.result.valid_range import ValidRange
+from bayescfx.result.wording import PREDICTION
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
@@ -104,6 +105,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         "counterfactuals": [_write_counterfactual(c, layout) for c in answer.counterfactuals],
         "binding": list(answer.binding),
         "menu": None if answer.menu is None else answer.menu.to_dict(),
+        "labels": to_plain(list(answer.labels)),
         "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
@@ -120,6 +122,7 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
         "follows": to_plain(list(counterfactual.follows)),
         "valid_ranges": _write_ranges(counterfactual.valid_ranges),
         "proof": counterfactual.proof,
+        "output_name": counterfactual.output_name,
     }
 
 
@@ -164,6 +167,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
         "reachable": tuple(arrays["reachable"]),
         "binding": tuple(content["binding"]),
         "menu": _read_menu(content.get("menu")),
+        "labels": tuple(from_plain(content.get("labels", []))),
         "about": content["about"],
         "trace": np.array(arrays["trace"], dtype=np.float64),
         "space": Space.from_dict(content["space"]),
@@ -199,6 +203,7 @@ def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfac
         follows={name: changes[name] for name in from_plain(plain.get("follows", []))},
         valid_ranges=_read_ranges(plain.get("valid_ranges")),
         proof=plain.get("proof"),
+        output_name=str(plain.get("output_name", PREDICTION.name)),
     )
 
 

@@ -16,8 +16,10 @@ from bayescfx.data.schema import Schema, by_feature
 from bayescfx.data.tables import Row, Rows, as_pandas, pick, row_of, rows_of
 from bayescfx.data.values import is_missing
 from bayescfx.errors import QueryError, SpaceError, one_line
+from bayescfx.models.class_scores import scoring
 from bayescfx.models.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
+from bayescfx.potentials.class_targets import check_probability_target
 from bayescfx.potentials.targets import as_target
 from bayescfx.result import wording
 from bayescfx.result.answer_text import cost_text, miss
@@ -46,6 +48,8 @@ class WhatIf:
     cost, distance : float, optional
         What a search would minimise, and its part that grows with the size of the changes, as of
         a `Counterfactual`; None without a space, or if a cell becomes missing.
+    labels : tuple of two labels, optional
+        The labels predicted before and after, by a classifier that runs in this process.
     about : dict of str to str
         Name (``output``) and ``unit`` of the model's output.
     follows : dict
@@ -61,6 +65,7 @@ class WhatIf:
     reached: bool | None = None
     cost: float | None = None
     distance: float | None = None
+    labels: tuple[Any, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     follows: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
 
@@ -76,6 +81,8 @@ class WhatIf:
             outputs = " → ".join(wording.pair_apart(self.query_output, self.output))
         changes = wording.moves(self.changes, self.follows)
         lines = [f"{changes}: {output} {output.number(outputs)}"]
+        if self.labels:
+            lines.append(f"{wording.LABEL_LINE} {wording.labels_move(*self.labels)}")
         if self.miss is not None:
             lines.append(self._verdict(output))
         if self.changes and self.cost is not None and self.distance is not None:
@@ -100,11 +107,15 @@ class TargetOutputs(NamedTuple):
     has_tolerance: bool
 
     @classmethod
-    def of(cls, target: object, output: float, tolerance: float) -> TargetOutputs | None:
-        """Return the goal of a query with this output; None without a target."""
+    def of(
+        cls, target: object, output: float, tolerance: float, model: Model
+    ) -> TargetOutputs | None:
+        """Return the goal of a query with this output of a model; None without a target."""
         if target is None:
             return None
         found = as_target(target, np.array([output]))
+        if model.link is not None:
+            check_probability_target(found, output)
         accepted = found.acceptance(output, tolerance)
         return cls(found.wanted(output), accepted, found.has_tolerance)
 
@@ -149,28 +160,30 @@ def what_if(
     """
     check(isinstance(changes, Mapping), "changes", "a dict of feature to value", changes)
     is_constrained = space is not None
-    if space is None:
-        space = _space_of_row(query)
+    space = _space_of_row(query) if space is None else space
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     region = around(space, query)
     X = _changed_codes(space, region, changes)
     rows = region.rows(np.vstack([region.query, X]))
-    query_output, output = as_model(model, region.schema)(rows).tolist()
-    goal = TargetOutputs.of(target, query_output, tolerance)
+    scored, asked = scoring(as_model(model, region.schema), target, rows[:1])
+    query_output, output = scored(rows).tolist()
+    goal = TargetOutputs.of(asked, query_output, tolerance, scored)
     cost, distance = _cost(space, query, X) if is_constrained else (None, None)
     changed = changes_of(region, X, rows)[0]
-    broken = broken_constraints(space, region, X)[0] if is_constrained else ()
+    broken = (*broken_constraints(space, region, X)[0], *_overruled(space, region, X[0], changes))
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
         changes=changed,
         follows=derived_part(region, changed),
-        broken=(*broken, *_overruled(space, region, X[0], changes)),
+        broken=broken if is_constrained else (),
         miss=None if goal is None else goal.miss(output),
         reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
         cost=cost,
         distance=distance,
+        labels=scored.predicted_labels(rows),
+        about=scored.about,
     )
 
 
@@ -342,9 +355,10 @@ def _figures(
     wider = space.including(rows)
     region = around(space, query, schema=wider.schema)
     X = region.encode(rows)
-    f = as_model(model, region.schema)
-    query_output = float(f(region.rows(region.query[None]))[0])
-    goal = TargetOutputs.of(target, query_output, tolerance)
+    query_row = region.rows(region.query[None])
+    f, asked = scoring(as_model(model, region.schema), target, query_row)
+    query_output = float(f(query_row)[0])
+    goal = TargetOutputs.of(asked, query_output, tolerance, f)
     output, faults = _scores(f, region.rows(X))
     changes = changes_of(region, X, region.rows(np.vstack([region.query, X])))
     unruled = wider.with_fields(rules=())

@@ -53,6 +53,8 @@ class Counterfactual:
         rounding"`` if that was so until its numbers became short decimals, which adds at most one
         per cent to the cost. The best answer may be proven ``"within 3 %"`` only. None if nothing
         is proven.
+    output_name : str, default "prediction"
+        What the output is called, such as "probability of good".
     follows : dict
         The part of ``changes`` that follows from the others: derived features. They are not
         counted in ``n_changes``, and have no cost.
@@ -74,6 +76,7 @@ class Counterfactual:
     distance: float = 0.0
     valid_ranges: Mapping[Any, ValidRange] | None = None
     proof: str | None = None
+    output_name: str = wording.PREDICTION.name
     follows: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
@@ -103,4 +106,4 @@ class Counterfactual:
         """Return ``prediction 171, valid, cost 1.2``."""
         output = wording.number(self.output)
         validity = "valid" if self.valid else "not valid"
-        return f"prediction {output}, {validity}, cost {wording.number(self.cost)}"
+        return f"{self.output_name} {output}, {validity}, cost {wording.number(self.cost)}"

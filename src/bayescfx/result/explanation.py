@@ -19,6 +19,7 @@ from bayescfx.data.values import same_cell
 from bayescfx.errors import ArchiveError, SettingsError, SpaceError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
+from bayescfx.models.class_scores import claimed
 from bayescfx.models.model import as_model
 from bayescfx.potentials import Intervals, Target
 from bayescfx.result import answer_text, archive
@@ -101,6 +102,9 @@ class Explanation:
         Why there is no proof, or no complete one; empty otherwise.
     menu : Menu, optional
         Which sets of features can reach the target, if it was asked for.
+    labels : tuple
+        For a target such as ``becomes("good")``, the labels that the classifier predicts for the
+        query and for each counterfactual, if it runs in this process; else empty.
     about : dict of str to str
         Facts for the reader, as ``{"model": "rates.onnx", "row": "4711"}``; ``output`` and ``unit``
         name the model's output in texts, tables and plots, ``title`` is the title of a report.
@@ -132,6 +136,7 @@ class Explanation:
     bound: float | None = None
     proof_reason: str = ""
     menu: Menu | None = None
+    labels: tuple[Any, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -281,7 +286,8 @@ class Explanation:
             accepted = self.target.acceptance(self.output, self.tolerance)
             if accepted != self.accepted or self.target.wanted(self.output) != self.wanted:
                 return ("the target asks for other outputs",)
-        return violations(self, as_model(model, region.schema), region, accepted, outputs)
+        scored = claimed(as_model(model, region.schema), self.target)
+        return violations(self, scored, region, accepted, outputs)
 
     @property
     def verdict(self) -> str:

@@ -51,6 +51,7 @@ class Output(NamedTuple):
 
 
 PREDICTION = Output()
+LABEL_LINE = "predicted label"  # name of the line with the labels of a classifier
 
 
 def number(value: float, digits: int = DIGITS) -> str:
@@ -138,6 +139,11 @@ def both(before: Any, after: Any) -> tuple[str, str]:
 def move(before: Any, after: Any) -> str:
     """Return ``before → after``."""
     return " → ".join(both(before, after))
+
+
+def labels_move(before: Any, after: Any) -> str:
+    """Return two labels as ``bad → good``, or one if they are the same."""
+    return str(after) if before == after else f"{before} → {after}"
 
 
 def _is_time(value: Any) -> bool:

@@ -21,6 +21,7 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.evaluations.evaluator import Stopped as Stopped  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
+from bayescfx.potentials.class_targets import check_probability_target
 from bayescfx.potentials.potential import misses as misses  # for searches
 from bayescfx.potentials.targets import as_target
 from bayescfx.search.exact.prover import Proof, Prover, ScoredCodes
@@ -275,6 +276,8 @@ class Question(Account):
             outputs += self._some_outputs()
         self.output = output
         self.target = as_target(target, outputs)
+        if self._link is not None:
+            check_probability_target(self.target, output)
         self.acceptance = self.target.acceptance(output, self.tolerance)
         self.surrogate_acceptance = self.acceptance
         self.wanted = self.target.wanted(output)

@@ -1,9 +1,9 @@
 """Short decimals: the numbers of an answer, rounded to values that people write and type.
 
 A search ends with numbers such as 3.9215000867, on the brink of the target. Each changed number
-without a step becomes the shortest decimal that keeps the target reached, away from the query and
-not onto the brink, for at most one per cent of the cost. The model scores the rounded row like any
-other. A change too small to notice becomes the smallest one that is noticed.
+that may move by less than people notice becomes the shortest decimal that keeps the target reached,
+away from the query and not onto the brink, for at most one per cent of the cost. The model scores
+the rounded row like any other. A change too small to notice becomes the smallest that is noticed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Choice(NamedTuple):
 
 def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
-    if not question.short_decimals or not question.region.continuous.any():
+    if not question.short_decimals or not question.region.fine.any():
         return 0
     return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
 
@@ -107,7 +107,7 @@ class _Rounding:
         noticeable = _noticeable(self.region, row)
         cost = max(float(self.region.cost(noticeable[None])[0]), self.found.cost)
         self.most_cost = (1.0 + TUNING.extra_cost) * cost
-        changed = self.region.changes(row[None])[0] & self.region.continuous
+        changed = self.region.changes(row[None])[0] & self.region.fine
         self.features = np.flatnonzero(changed)
         self.choices = self._choices(noticeable)
 
@@ -137,7 +137,9 @@ class _Rounding:
         """Return the rounded row, or the row itself if none is as good."""
         if not len(self.features):
             return self.found
-        rows = _joint_rows(self.row, self.choices, away_first=not self.is_cheap)
+        rows = _joint_rows(self.row, self.choices)
+        if len(rows) > self.n_rows:  # those towards the query mostly miss
+            rows = rows[np.argsort(~self._are_farther(rows), kind="stable")]
         found = yield from self._first_good(rows)
         if found is None:
             yield from self._round_one_by_one()
@@ -153,8 +155,10 @@ class _Rounding:
         """Return the first of the rows ``(k, d)`` that is as good as the answer; None if none."""
         rows = self.region.complete(rows)
         rows = rows[self.region.contains(rows) & (self.region.cost(rows) <= self.most_cost)]
-        size = self.n_rows if self.is_cheap else max(1, self.n_rows // TUNING.parts)
-        for first in range(0, len(rows), size):
+        size = len(rows) if len(rows) <= self.n_rows else max(1, self.n_rows // TUNING.parts)
+        if self.is_cheap:
+            size = self.n_rows
+        for first in range(0, len(rows), max(1, size)):
             part = self._affordable(rows[first : first + size])
             if not len(part):
                 return None
@@ -163,6 +167,11 @@ class _Rounding:
             if len(good):
                 return self._scored(part[good[0]], float(y[good[0]]))
         return None
+
+    def _are_farther(self, rows: Array) -> Mask:
+        """Return which rows ``(k, d)`` are nowhere nearer to the query than the answer."""
+        query = self.region.query
+        return np.asarray((np.abs(rows - query) >= np.abs(self.row - query)).all(axis=1))
 
     def _affordable(self, rows: Array) -> Array:
         """Return the first of the rows ``(k, d)``, as many as the model may still score."""
@@ -240,11 +249,12 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
         unit = Decimal(1).scaleb(-decimals)
         rounded = exact.quantize(unit, rounding=ROUND_CEILING if rises else ROUND_FLOOR)
         value = float(axis.round(np.array([float(rounded)]))[0])
-        is_allowed = axis.low <= value <= axis.high and abs(value - code) <= most
+        is_allowed = axis.low <= value <= axis.high and axis.snap(np.array([value]))[0] == value
+        is_near = abs(value - code) <= most
         keeps_side = (value - axis.query) * (code - axis.query) > 0.0
         is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - 1e-9)
         is_new = not found or value != found[-1].code
-        if is_allowed and keeps_side and is_noticed and is_new:
+        if is_allowed and is_near and keeps_side and is_noticed and is_new:
             found.append(Value(value, decimals))
         if rounded == exact or len(found) == TUNING.levels:
             break
@@ -262,12 +272,9 @@ def _numbers_of_decimals(exact: Decimal) -> Iterator[int]:
     yield from range(first, first + MOST_DIGITS + 1)
 
 
-def _joint_rows(row: Array, choices: Sequence[Choice], *, away_first: bool) -> Array:
-    """Return rows ``(k, d)`` with all numbers rounded, those with the fewest decimals first.
-
-    Numbers rounded towards the query mostly miss: with `away_first` they come last.
-    """
-    picked: list[tuple[bool, int, int, list[float]]] = []
+def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:
+    """Return rows ``(k, d)`` with all numbers rounded, those with the fewest decimals first."""
+    picked: list[tuple[int, int, list[float]]] = []
     for level in range(TUNING.levels):
         for sides in _sides(len(choices)):
             values = [
@@ -276,9 +283,8 @@ def _joint_rows(row: Array, choices: Sequence[Choice], *, away_first: bool) -> A
             ]
             decimals = sum(value.decimals for value in values)
             n_inward = len(sides) - sum(sides)
-            is_late = away_first and n_inward > 0
-            picked.append((is_late, decimals, n_inward, [value.code for value in values]))
-    picked.sort(key=lambda each: each[:3])
+            picked.append((decimals, n_inward, [value.code for value in values]))
+    picked.sort(key=lambda each: each[:2])
     rows = np.repeat(row[None], len(picked), axis=0)
     rows[:, [choice.feature for choice in choices]] = [codes for *_, codes in picked]
     return np.asarray(rows[np.sort(firsts(rows))])

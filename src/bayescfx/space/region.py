@@ -290,14 +290,15 @@ class Region:
         return np.asarray(self.changes(X) & ~is_trivial)
 
     @cached_property
-    def continuous(self) -> Mask:
-        """Which features ``(d,)`` may move and have no step."""
-        return np.asarray(self.sliding & (self.step == 0.0))
+    def fine(self) -> Mask:
+        """Which features ``(d,)`` are numbers that may move by less than people notice."""
+        is_number = np.array([axis.feature.numeric for axis in self.axes])
+        return np.asarray(self.sliding & is_number & (self.step < least_changes(self.scale)))
 
     @cached_property
     def least(self) -> Array:
-        """The smallest change ``(d,)`` that people notice; 0 for features with a step."""
-        return np.where(self.continuous, least_changes(self.scale), 0.0)
+        """The smallest change ``(d,)`` that people notice; 0 for features with larger steps."""
+        return np.where(self.fine, least_changes(self.scale), 0.0)
 
     def sides(self, X: Array, at: list[int]) -> Array:
         """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""

@@ -84,7 +84,10 @@ def site_payload(site: Site) -> Payload:
     return {
         "title": settings.title or "What would have to change?",
         "version": cfx.__version__,
-        "output": {"name": settings.output_name or "prediction", "unit": settings.unit or ""},
+        "output": {
+            "name": settings.output_name or site.model.output or "prediction",
+            "unit": settings.unit or "",
+        },
         "n_rows": len(site.subject.data),
         "n_listed": len(site.outputs),
         "id": settings.id,

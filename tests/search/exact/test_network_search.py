@@ -234,7 +234,7 @@ def test_nothing_nearer_is_found_among_random_rows(
     rng = np.random.default_rng(1)
     region = around(space, table.iloc[[5]])
     output = float(model.predict(table.iloc[[5]])[0])
-    options: Any = {"method": "exact", "budget": 100, "rng": 0}
+    options: Any = {"method": "exact", "budget": 100, "rng": 0, "short_decimals": False}
     answer = cfx.explain(model, table.iloc[5], space, cfx.at_least(output + 1.0), **options)
     assert answer.proof == "optimal"
     assert answer.bound is not None

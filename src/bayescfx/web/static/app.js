@@ -104,7 +104,8 @@ const isCompared = (one) => Number.isInteger(one?.id) && Number.isInteger(one?.i
 /** @param {Site} site */
 function describeSite(site) {
   const title = h("bdi", { dir: "auto", title: clip(site.title, 600) }, clip(site.title, 200));
-  const chance = site.classifier === null ? "" : ` of class ${clip(site.classifier, 60)}`;
+  const isNamed = site.classifier === null || site.output.name.includes(site.classifier);
+  const chance = isNamed ? "" : ` of class ${clip(site.classifier ?? "", 60)}`;
   const size = `${count(site.n_rows, "row")} of data · ${count(site.features.length, "feature")}`;
   document.title = clip(site.title, 80);
   fill(byId("site-title"), title);

@@ -124,7 +124,7 @@ function fixedList(features) {
           h(
             "dd",
             null,
-            shown(state.row.cells[f.name]),
+            shown(state.row.cells[f.name], "bdi", 6),
             h("span", { class: "soft" }, f.derived ? " · derived from others" : " · fixed"),
           ),
         ),
