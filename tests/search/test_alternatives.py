@@ -172,3 +172,13 @@ def test_a_small_budget_is_spent_while_answers_are_missing() -> None:
     )
     # Five rows are kept for rounding the answers.
     assert len(answer.counterfactuals) == 3 or answer.n_evaluations > 85
+
+
+def test_a_rule_that_needs_one_feature_leaves_no_part_without_it() -> None:
+    space = cfx.Space({name: cfx.Integer(0, 40) for name in "abcd"})
+    query = {"a": 9, "b": 5, "c": 5, "d": 5}
+    for limited in (space.require("a <= 4"), space.between({"a": (0, 4)}, strict=True)):
+        answer = cfx.explain(
+            lambda r: 20.0 - r["a"], query, limited, cfx.at_least(12), n=2, rng=0, budget=300
+        )
+        assert answer.best.changes == {"a": (9, 4)}

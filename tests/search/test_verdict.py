@@ -34,7 +34,7 @@ from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from bayescfx.surrogate.fit import SurrogateSettings, fit_surrogate
 from bayescfx.surrogate.posterior import Units, condition
-from tests.oracles.spaces import random_case
+from tests.oracles.spaces import noted, random_case
 from tests.search.questions import MIDDLE, UNIT, asked, believed, plane
 
 
@@ -404,6 +404,7 @@ def test_a_verdict_carries_the_evidence_it_rests_on() -> None:
 # ── any space ──
 
 
+@noted
 @pytest.mark.parametrize("seed", range(24))
 def test_any_space_can_be_judged(seed: int) -> None:
     case = random_case(seed)

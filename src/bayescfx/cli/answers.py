@@ -98,10 +98,11 @@ def what_if_json(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
 
 def _changes_json(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return the changes and the row, in JSON's own types."""
-    changes = {
-        str(name): {"from": json_value(before), "to": json_value(after)}
-        for name, (before, after) in found.changes.items()
-    }
+    changes: dict[str, dict[str, Any]] = {}
+    for name, (before, after) in found.changes.items():
+        changes[str(name)] = {"from": json_value(before), "to": json_value(after)}
+        if name in found.follows:
+            changes[str(name)]["follows"] = True
     cells = zip(names, list(found.row), strict=True)
     return {"changes": changes, "row": {str(name): json_value(cell) for name, cell in cells}}
 

@@ -134,10 +134,10 @@ def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None)
     Scored rows are kept in a file only.
     """
     whole = Batch(first=block.first, index=block.index)
-    regions, errors = block.make_regions()
+    made = block.make_regions()
     targets = list(block.targets)
     groups: dict[str, tuple[Model, dict[int, Region]]] = {}
-    for position, region in regions.items():
+    for position, region in made.regions.items():
         k = position - block.first
         predicted = partial(predicted_label, block.model, region.rows(region.query[None]))
         model, targets[k] = answering(block.model, targets[k], predicted)
@@ -166,7 +166,7 @@ def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None)
                 errors={**whole.errors, **found.errors},
                 fault=whole.fault or found.fault,
             )
-    return replace(whole, errors={**errors, **whole.errors})
+    return replace(whole, errors={**made.errors, **whole.errors})
 
 
 def _check_constraints(
@@ -211,8 +211,9 @@ def _pose(
     errors: dict[int, BayesCFXError],
 ) -> None:
     """Score f(query) of each query in one model call, and add the questions they pose."""
-    regions, failed = block.make_regions()
-    errors |= failed
+    found = block.make_regions()
+    regions = found.regions
+    errors |= found.errors
     if not regions:
         return
     schema = next(iter(regions.values())).schema

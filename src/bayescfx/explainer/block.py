@@ -17,7 +17,7 @@ from bayescfx.evaluations.known import Snapshot
 from bayescfx.explainer.call_settings import CallSettings
 from bayescfx.models.model import Model
 from bayescfx.search.exact.prover import Prover
-from bayescfx.space.queries import EncodedQueries
+from bayescfx.space.queries import EncodedQueries, Regions
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -155,14 +155,14 @@ class Block:
             return self.rows.iloc[row_numbers]
         return [self.rows[k] for k in row_numbers]
 
-    def make_regions(self) -> tuple[Mapping[int, Region], dict[int, BayesCFXError]]:
-        """Return the region around each query, by position, and the errors of the others."""
+    def make_regions(self) -> Regions:
+        """Return the region around each query, by position, with notes and errors."""
         if self.regions is not None:
-            return self.regions, {}
+            return Regions(dict(self.regions), {}, {})
         found = self.space.regions(self.encode())
         if found.errors:
             self.raise_first(found.errors)
-        return found.regions, found.errors
+        return found
 
     def name(self, position: int) -> str:
         """Return how messages refer to a query: by its label, or by its position."""

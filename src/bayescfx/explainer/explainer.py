@@ -591,7 +591,7 @@ def _check_model_before(call: Block, blocks: list[Block]) -> list[Block]:
     Returns the blocks with what was spent.
     """
     for i, block in enumerate(blocks):
-        regions, _ = replace(block, on_error="record").make_regions()
+        regions = replace(block, on_error="record").make_regions().regions
         for region in regions.values():
             on_fault = call.settings.on_fault
             evaluator = Evaluator(
@@ -700,8 +700,9 @@ def _read_block(block: Block, makes_regions: bool) -> Block:
     if encoded.errors:
         block.raise_first(encoded.errors)
     elif makes_regions:
-        regions, failed = block.make_regions()  # raises if a rule fails for a query
-        return block if failed else replace(block, regions=regions)
+        found = block.make_regions()  # raises if a rule fails for a query
+        block = replace(block, encoded=replace(encoded, notes=found.notes))
+        return block if found.errors else replace(block, regions=found.regions)
     return block
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, same_codes
 from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import Row, rows_of
 from bayescfx.deadline import Deadline, limited_to
@@ -23,6 +23,7 @@ from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
 from bayescfx.potentials import ClassTarget
 from bayescfx.result.answer_text import SAME_COST
+from bayescfx.result.assessment import derived_part
 from bayescfx.result.binding_constraint import BindingConstraint
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING, Counterfactual
 from bayescfx.result.explanation import Explanation, Status
@@ -181,13 +182,13 @@ def counterfactuals(
     potentials = question.score(y)
     costs = region.cost(X)
     distances = region.distance(X)
-    changed = region.changes(X)
+    differs = region.changes(X) if not region.derived else ~same_codes(X, region.query)
     ranges = _ranges(question, X, y)
     proofs = _proofs(question, rows)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
-        for name in compress(region.names, changed[i]):
+        for name in compress(region.names, differs[i]):
             changes[name] = query[name], line.cells[name]
         found.append(
             Counterfactual(
@@ -202,6 +203,7 @@ def counterfactuals(
                 ranges[i],
                 proofs[i],
                 question.evaluator.model.output or PREDICTION.name,
+                derived_part(region, changes) if region.derived else {},
             )
         )
     return tuple(found)

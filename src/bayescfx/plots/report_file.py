@@ -175,7 +175,10 @@ def _pictures(answer: Explanation | Explanations, about: About) -> Iterator[tupl
     if isinstance(answer, Explanation):
         view = View.of(answer)
         for k, counterfactual in enumerate(answer.counterfactuals):
-            yield f"{k + 1}. {wording.moves(counterfactual.changes)}", change_info(view, k)
+            yield (
+                f"{k + 1}. {wording.moves(counterfactual.changes, counterfactual.follows)}",
+                change_info(view, k),
+            )
         yield "How the search went", convergence_info(answer)
         yield f"Potential of each {about.output}", potential_info(answer)
         return

@@ -64,7 +64,9 @@ def _figure_columns(
 
 def figures_of(answer: Explanation, found: Counterfactual) -> dict[str, Any]:
     """Return what a line of a table says about a counterfactual, by the names of its columns."""
-    changes = wording.moves(found.changes) if found.changes else answer_text.best_moves(answer)
+    changes = answer_text.best_moves(answer)
+    if found.changes:
+        changes = wording.moves(found.changes, found.follows)
     return {
         "status": answer.status,
         "query_output": answer.output,

@@ -13,6 +13,7 @@ from bayescfx.potentials import Intervals
 from bayescfx.potentials.class_targets import Becomes, Flips
 from bayescfx.potentials.targets import Shift
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING
+from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
     LABEL_LINE,
@@ -25,6 +26,7 @@ from bayescfx.result.wording import (
     intervals,
     labels_move,
     moves,
+    name_of,
     number,
     number_apart,
     percent,
@@ -60,7 +62,7 @@ DATA_RANGE = "data range of "
 def answer_lines(answer: Explanation) -> list[str]:
     """Return the lines of an answer as printed."""
     changes = [f"  {line}" for line in _change_lines(answer)]
-    texts = [verdict(answer), *valid_texts(answer), facts(answer)]
+    texts = [verdict(answer), *kept_texts(answer), *valid_texts(answer), facts(answer)]
     menu = [] if answer.menu is None else ["", str(answer.menu)]
     return [target(answer), "", *changes, "", *texts, *menu]
 
@@ -115,7 +117,9 @@ def _change_lines(answer: Explanation) -> list[str]:
     write = compared(answer, answer.best)
     if not changes:
         return ["no change", f"{output}  {output.number(write(answer.output))}"]
-    rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
+    follows = answer.best.follows
+    names = sorted(changes, key=follows.__contains__)  # derived features come last
+    rows = [(name_of(name, follows), *both(*changes[name])) for name in names]
     rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
     if answer.labels:
         before, after = map(str, answer.labels[:2])
@@ -147,11 +151,14 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     """Return a line per changed feature, then the prediction: name, now, each counterfactual."""
     found = answer.counterfactuals
     before: dict[Any, Any] = {}
+    follows: set[Any] = set()
     for counterfactual in found:
         before |= {name: pair[0] for name, pair in counterfactual.changes.items()}
+        follows |= counterfactual.follows.keys()
     lines = []
-    for name, old in before.items():
-        lines.append([str(name), cell(old), *(_new_cell(c, name) for c in found)])
+    for name, old in sorted(before.items(), key=lambda item: item[0] in follows):
+        new = [_new_cell(counterfactual, name) for counterfactual in found]
+        lines.append([name_of(name, follows), cell(old), *new])
     after = [compared(answer, c)(c.output) for c in found]
     return [
         *lines,
@@ -219,7 +226,7 @@ def best_moves(answer: Explanation) -> str:
     """Return the changes of the best counterfactual as a list."""
     if answer.stopped == "already met":
         return "already meets the target"
-    return moves(answer.best.changes)
+    return moves(answer.best.changes, answer.best.follows)
 
 
 def verdict(answer: Explanation) -> str:

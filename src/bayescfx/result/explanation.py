@@ -28,6 +28,7 @@ from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around
 from bayescfx.result.binding_constraint import BindingConstraint
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.menu import MENU_HEAD, Menu
 from bayescfx.result.trace import RunLengths
 from bayescfx.result.verification import violations
@@ -192,7 +193,8 @@ class Explanation:
         ----------
         changes_only : bool, default False
             Show only the columns in which a counterfactual differs from the query, with ``"-"``
-            where it does not, and the figures from ``output`` to ``plausibility``.
+            where it does not, and the figures from ``output`` to ``plausibility``. If some of
+            these columns are derived, ``follows`` names them.
         """
         check(isinstance(changes_only, bool), "changes_only", "True or False", changes_only)
         if not changes_only:
@@ -211,7 +213,10 @@ class Explanation:
         return names if self.best.plausibility is None else (*names, "plausibility")
 
     def _changed_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns in which a row differs from the query, ``"-"`` where it does not."""
+        """Return the columns in which a row differs from the query, ``"-"`` where it does not.
+
+        If some of them are derived, the column ``follows`` names these.
+        """
         before = cells_of(self.query_rows)[0]
         after = cells_of(frame)
         shown: dict[Any, list[Any]] = {}
@@ -220,6 +225,9 @@ class Explanation:
             is_changed = not all(same_cell(row[j], before[j]) for row in after)
             if is_changed:
                 shown[name] = cells
+        follows = [", ".join(map(str, found.follows)) or "-" for found in self.counterfactuals]
+        if set(follows) != {"-"}:
+            shown[free_name("follows", list(frame.columns))] = follows
         return pd.DataFrame(shown, index=frame.index, dtype=object)
 
     def to_json(self) -> str:
@@ -323,6 +331,7 @@ class Explanation:
         return [
             answer_text.target(self),
             self.verdict,
+            *kept_texts(self),
             *answer_text.valid_texts(self),
             answer_text.facts(self),
         ]

@@ -284,13 +284,13 @@ class Move(NamedTuple):
 
 
 def moves(answer: Explanation) -> list[Move]:
-    """Return the changes of the best counterfactual as steps."""
-    if not answer.best.changes:
+    """Return the chosen changes of the best counterfactual as steps."""
+    if not answer.best.chosen:
         return []
     region = around(answer.space, answer.query_rows)
     after = region.encode(answer.layout.table([list(answer.best.row)]))[0]
     found = []
-    for name, pair in answer.best.changes.items():
+    for name, pair in answer.best.chosen.items():
         j = region.schema.positions[name]
         step = float(after[j] - region.query[j])
         period = float(region.period[j])

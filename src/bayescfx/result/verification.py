@@ -15,7 +15,7 @@ from bayescfx.errors import QueryError
 from bayescfx.models.class_scores import has_label
 from bayescfx.models.model import Model
 from bayescfx.potentials import ClassTarget, Intervals, contains
-from bayescfx.result.assessment import changes_of
+from bayescfx.result.assessment import changes_of, derived_part
 from bayescfx.space.region import Region
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
     distances = region.distance(X)
     found = []
     for k, counterfactual in enumerate(answer.counterfactuals):
-        if not _same_changes(counterfactual.changes, changes[k]):
+        follows = derived_part(region, changes[k])
+        is_same = _same_changes(counterfactual.changes, changes[k])
+        if not is_same or not _same_changes(counterfactual.follows, follows):
             found.append(f"answer {k} has other changes")
         if not np.isclose(counterfactual.cost, costs[k], rtol=1e-6, atol=1e-12):
             found.append(f"answer {k} has another cost")

@@ -18,6 +18,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
+from bayescfx.errors import InfeasibleError
 from bayescfx.search.alternatives import Part, search_alternatives, whole_region
 from bayescfx.search.climb import climb, remaining_way
 from bayescfx.search.finish import finish, shorter_rows
@@ -188,11 +189,14 @@ class Sweep:
             nonlocal is_cut
             everything = part.region.enumerate(min(TUNING.listed, rows))
             state = SweepState(question, self.values, self.batch, question.left - rows, part)
-            if everything is not None:
-                yield from state.ask(everything, rows)
-            else:
-                yield from _sweep(state)
-                is_cut |= state.is_cut
+            try:
+                if everything is not None:
+                    yield from state.ask(everything, rows)
+                else:
+                    yield from _sweep(state)
+                    is_cut |= state.is_cut
+            except InfeasibleError:  # a rule needs a feature to change that the part fixes
+                return None
             return None if state.record is None else state.record.answers[0]
 
         kept = min(question.n * TUNING.kept_per_answer, question.left // 2)

@@ -70,11 +70,16 @@ def _of_feature(region: Region, limits: Limits) -> list[Constraint]:
     name = limits.name
     if limits.identifies_rows:
         return []
-    if limits.fixed:
-        words = f"{name!r} being fixed"
-        return [Constraint(words, (name,), limits, replace(limits, fixed=False))]
     feature = region.schema.features[name]
     detail = limits.describe_feature(name, feature)
+    if limits.fixed:
+        words = f"{name!r} being fixed"
+        found = [Constraint(words, (name,), limits, replace(limits, fixed=False))]
+        if limits.is_strict:  # which bind the query's value, too
+            detail = replace(limits, fixed=False).describe_feature(name, feature)
+            free = Limits(name, fixed=True)
+            found.append(Constraint(f"limit on {name!r}", (name,), limits, free, detail))
+        return found
     remainder = _data_range(limits, feature.code_range)
     return [Constraint(f"limit on {name!r}", (name,), limits, remainder, detail)]
 

@@ -15,7 +15,7 @@ from bayescfx.requests.texts import count_text, number_text
 EXTENSION = 0.2
 
 #: Verbs that limit where a feature may go.
-LIMITS = ("only_up", "only_down", "between", "move")
+LIMITS = ("only_up", "only_down", "between", "strict_between", "move")
 
 #: Verbs that add no rule of their own.
 WITHOUT_RULES = ("fix", "allow", "max_changes", "steps", "cost", *LIMITS)

@@ -10,7 +10,7 @@
 //            ruler, target-handle, reachable, ruler-answer
 //   features: feature-filter, feature-show, feature-card (data-feature) with lock, limit-low,
 //            limit-high, limit-low-box, limit-high-box,
-//             direction-both, direction-up, direction-down, difficulty, step, level (data-level),
+//             direction-both, direction-up, direction-down, difficulty, strict, step, level (data-level),
 //            levels-all, levels-none;
 //             lock-all, unlock-all, cards-reset, kept-features, kept-feature
 //   limits:   rules, rule-insert, max-changes, near-data, together, together-add, space-check,
