@@ -91,7 +91,7 @@ def ask(asked: Subject, row: int, target: Any, **options: Any) -> tuple[Record, 
 
 def measure_near(asked: Subject, settings: Settings) -> Record:
     """Return the answers of the sweep, of sweep and proof, and of the exact search alone."""
-    explainer = cfx.Explainer(asked.predictor, asked.space)
+    explainer = cfx.Explainer(asked.predictor, asked.space, short_decimals=False)
     sides: dict[str, dict[str, Any]] = {
         "sweep": {"prove": False},
         "proof": {"prove": SECONDS},
@@ -230,7 +230,7 @@ def show_treecf(cells: dict[str, Record]) -> None:
 def measure_reach(cell: extremes.Limit, settings: Settings) -> Record:
     """Return the answers to targets just inside and 20 % beyond the largest output."""
     asked = cell.subject
-    explainer = cfx.Explainer(asked.predictor, cell.space)
+    explainer = cfx.Explainer(asked.predictor, cell.space, short_decimals=False)
     records = []
     # Without a bound on the changes the search for the largest output is slow.
     n_queries = settings.queries if cell.max_changes else max(1, settings.queries // 4)
@@ -288,7 +288,7 @@ def show_reach(cells: dict[str, Record]) -> None:
 
 def measure_many(asked: Subject, settings: Settings) -> Record:
     """Return the CPU seconds of `explain_many` with and without proofs, in turns."""
-    explainer = cfx.Explainer(asked.predictor, asked.space)
+    explainer = cfx.Explainer(asked.predictor, asked.space, short_decimals=False)
     rows = asked.rows(MANY_QUERIES)
     queries = asked.X.iloc[rows]
     targets = [asked.target(row) for row in rows]
@@ -366,7 +366,7 @@ class Course:
 
 def measure_far(asked: Subject, settings: Settings) -> Record:
     """Return the gap of each question after several time limits."""
-    explainer = cfx.Explainer(asked.predictor, asked.space)
+    explainer = cfx.Explainer(asked.predictor, asked.space, short_decimals=False)
     rows = asked.rows(max(1, settings.queries // 4))
     first = far_target(asked, rows[0])
     ask(asked, rows[0], first, explainer=explainer, prove=FAR_LIMITS[0])
@@ -418,7 +418,7 @@ def show_far(cells: dict[str, Record]) -> None:
 def measure_classes(forest: ocean_answers.Forest, settings: Settings) -> Record:
     """Return our answers and OCEAN's to the nearest row of the other class."""
     predictor = cfx.probability(forest.model, 1)
-    explainer = cfx.Explainer(predictor, forest.space)
+    explainer = cfx.Explainer(predictor, forest.space, short_decimals=False)
     rows = forest.rows(settings.queries)
     records = []
     for row in (rows[0], *rows):  # the first question twice, and timed the second time

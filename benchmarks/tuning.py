@@ -376,7 +376,7 @@ def _ask_binding(seed: int) -> Result:
         answer = cfx.explain(
             model, query, space, cfx.at_least(value), method="random", budget=50, rng=seed
         )
-        first = answer.binding[0] if answer.binding else ""
+        first = answer.binding[0].words if answer.binding else ""
         outcomes.append((float(first == named), np.nan, float(len(answer.binding)) + 1.0, 0.0))
     return Result.of(outcomes)
 

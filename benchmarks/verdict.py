@@ -262,7 +262,7 @@ def outcomes(queries: int, budgets: tuple[int, ...], first: int = 0) -> Iterator
                         answer.status,
                         answer.n_evaluations,
                         answer.probability_reachable,
-                        answer.binding,
+                        tuple(each.words for each in answer.binding),
                     )
 
 

@@ -119,6 +119,7 @@ def search(task: tuple[str, int, int]) -> list[float]:
         tolerance=0.02,
         evaluations=cfx.Evaluations(ends, [0.0, 2.0]),
         rng=k,
+        short_decimals=False,
     )
     trace = np.asarray(answer.trace)
     return list(padded(trace, BUDGET)) if len(trace) else [0.0] * BUDGET

@@ -77,6 +77,7 @@ def search(task: tuple[Case, str, int, int]) -> tuple[Array, list[float] | None]
         budget=budget,
         tolerance=TOLERANCE,
         rng=k,
+        short_decimals=False,
     )
     best = padded(np.asarray(answer.trace), budget)
     belief = None

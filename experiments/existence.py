@@ -84,6 +84,7 @@ def satisfy(task: tuple[int, int, int, bool]) -> dict[str, Any]:
         method="bayes-cfx",
         budget=BUDGET,
         rng=seed,
+        short_decimals=False,
     )
     witnesses = is_witness(_scored(model), space.around(rows.iloc[[0]]), answer.accepted, rows)
     best = pd.DataFrame([np.asarray(answer.best.row, dtype=bool)], columns=list(rows))

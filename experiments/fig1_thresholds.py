@@ -161,7 +161,15 @@ def ask(task: tuple[str, float]) -> float:
         target = cfx.reach(by=size)
     method = cfx.BayesCFX()
     answer = cfx.explain(
-        model_frame, {"x": QUERY}, space, target, method=method, budget=40, tolerance=0.01, rng=0
+        model_frame,
+        {"x": QUERY},
+        space,
+        target,
+        method=method,
+        budget=40,
+        tolerance=0.01,
+        rng=0,
+        short_decimals=False,
     )
     return float(answer.best.row["x"])
 

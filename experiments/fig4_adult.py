@@ -162,6 +162,7 @@ def search(task: tuple[Any, pd.Series[Any], cfx.Space, Any, int]) -> Found:
         budget=BUDGET,
         tolerance=TOLERANCE,
         rng=seed,
+        short_decimals=False,
     )
     names = list(FREE)
     row = pd.Series(answer.best.row, index=query.index)

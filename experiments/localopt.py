@@ -67,7 +67,9 @@ def descend(task: tuple[tuple[float, float], bool]) -> dict[str, Any]:
         return -INSIDE(rows.to_numpy() / side)
 
     query = {"a": side * start[0], "b": side * start[1]}
-    answer = cfx.explain(model, query, space, IDENTITY, method=method, budget=1_500, rng=0)
+    answer = cfx.explain(
+        model, query, space, IDENTITY, method=method, budget=1_500, rng=0, short_decimals=False
+    )
     c = np.asarray(answer.best.row, dtype=float) / side
     solution = certify(instance(lambda X: -INSIDE(X), lambda X: -INSIDE.gradient(X)), c)
     return {

@@ -73,6 +73,7 @@ def traces(task: tuple[Any, cfx.Space, pd.DataFrame, int]) -> list[Array]:
         budget=BUDGET,
         tolerance=TOLERANCE,
         rng=seed,
+        short_decimals=False,
     )
     return [np.asarray(answer.trace) for answer in answers]
 

@@ -139,6 +139,7 @@ def ask(task: tuple[str, str]) -> dict[str, Any]:
         n=asked.answers,
         budget=BUDGET,
         rng=0,
+        short_decimals=False,
     )
     return {
         "reached": bool(answer.reached),

@@ -168,6 +168,7 @@ def ask(task: tuple[taxi.Duration, pd.Series[Any], cfx.Space, int, range]) -> li
             budget=BUDGET,
             tolerance=TOLERANCE,
             rng=seed,
+            short_decimals=False,
         )
         found.append(
             {

@@ -69,9 +69,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.potentials import Valley as Valley
     from bayescfx.potentials import at_least as at_least
     from bayescfx.potentials import at_most as at_most
+    from bayescfx.potentials import becomes as becomes
     from bayescfx.potentials import between as between
     from bayescfx.potentials import change as change
     from bayescfx.potentials import decrease as decrease
+    from bayescfx.potentials import flips as flips
     from bayescfx.potentials import increase as increase
     from bayescfx.potentials import reach as reach
     from bayescfx.progress import progress_bar as progress_bar
@@ -81,6 +83,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.result.assessment import WhatIf as WhatIf
     from bayescfx.result.assessment import assess as assess
     from bayescfx.result.assessment import what_if as what_if
+    from bayescfx.result.binding_constraint import BindingConstraint as BindingConstraint
     from bayescfx.result.menu import Menu as Menu
     from bayescfx.result.menu import MenuItem as MenuItem
     from bayescfx.result.valid_range import ValidRange as ValidRange
@@ -121,11 +124,13 @@ _HOMES = {
         "models": "probability",
         "models.isolated": "isolated",
         "potentials": (
-            "AEP SEP Plateau Valley at_least at_most between change decrease increase reach"
+            "AEP SEP Plateau Valley at_least at_most becomes between change decrease flips "
+            "increase reach"
         ),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "result.assessment": "WhatIf assess what_if",
+        "result.binding_constraint": "BindingConstraint",
         "result.menu": "Menu MenuItem",
         "result.valid_range": "ValidRange",
         "search.baselines": "LBFGSB NaiveBayes RandomSearch",

@@ -20,7 +20,7 @@ from types import ModuleType
 #: How the text of a target looks, for help and messages.
 TARGET_SYNTAX = (
     "'+20%' or '-15' (at least so much more or less), '±10%', '=+20%' (exactly), '>= 150', "
-    "'<= 0.3', '140..160' or '= 150'"
+    "'<= 0.3', '140..160' or '= 150'; for classifiers 'becomes good', 'becomes good 0.7' or 'flips'"
 )
 
 
@@ -76,7 +76,16 @@ class CellError(BayesCFXError, TypeError):
 
 
 class InfeasibleError(BayesCFXError, ValueError):
-    """No row satisfies all constraints for this query."""
+    """No row satisfies all constraints for this query.
+
+    Attributes
+    ----------
+    constraints : tuple of str
+        A smallest set of constraints that conflict, in words: without any one of them there are
+        allowed rows, as far as is known. Empty if none was found.
+    """
+
+    constraints: tuple[str, ...] = ()
 
 
 class OutOfTime(BayesCFXError, TimeoutError):

@@ -34,7 +34,7 @@ def outcomes(seeds: range, budget: int) -> list[Outcome]:
                         answer.status,
                         answer.n_evaluations,
                         answer.probability_reachable,
-                        answer.binding,
+                        tuple(each.words for each in answer.binding),
                     )
                 )
     return found

@@ -117,6 +117,34 @@ def test_a_derived_column_follows_the_others(shell: Shell) -> None:
     assert found["row"]["bmi"] == 2 * found["row"]["age"]
 
 
+def test_the_residual_of_a_derived_column_can_be_kept(shell: Shell) -> None:
+    words = ("--query", "0", "--target", "+10%", "--json", "--kind", "bmi=real")
+    ran = shell(*LINEAR, *words, "--derive", f"bmi={FUNCTIONS}:double")
+    own = people()[0].iloc[0]
+    assert f"derive('bmi') gives {2 * own['age']}, but the query has {own['bmi']}" in ran.err
+    ran = shell(*LINEAR, *words, "--derive-residual", f"bmi={FUNCTIONS}:double")
+    assert "derive" not in ran.err
+    (found,) = ran.content["counterfactuals"]
+    kept = own["bmi"] - 2 * own["age"]
+    assert found["row"]["bmi"] == pytest.approx(2 * found["row"]["age"] + kept)
+    assert found["changes"]["bmi"]["follows"] is True
+    assert found["n_changes"] == len(found["changes"]) - 1
+
+
+def test_strict_limits_bind_a_query_outside(shell: Shell) -> None:
+    words = ("--query", "3", "--target", "+5%", "--json")
+    ran = shell(*LINEAR, *words, "--between", "bmi=26:30", "--fix", "bmi")
+    assert "'bmi' is 25.3 (between 26 … 30)" in ran.err
+    assert "bmi stays at 25.3, outside its limits (between 26 … 30)." in ran.content["text"]
+    ran = shell(*LINEAR, *words, "--strict-between", "bmi=26:30")
+    assert "outside its limits" not in ran.err
+    (found,) = ran.content["counterfactuals"]
+    assert 26 <= found["row"]["bmi"] <= 30
+    Path("strict.toml").write_text("[space]\nstrict_between = { bmi = [26, 30] }\n")
+    again = shell(*LINEAR, *words, "--settings", "strict.toml")
+    assert again.content["counterfactuals"] == [found]
+
+
 def test_kinds_can_be_corrected(shell: Shell) -> None:
     words = ("--query", "3", "--target", "+25%", "--json", "--budget", "20")
     assert shell.explain(*words, "--kind", "age=categorical").code in (0, 3)

@@ -10,7 +10,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.errors import InfeasibleError, TargetError
-from tests.oracles.spaces import Case, random_case
+from tests.oracles.spaces import Case, noted, random_case
 
 
 class Bumpy:
@@ -74,16 +74,19 @@ def check(seed: int) -> bool:
     return bool(moved)
 
 
+@noted
 @pytest.mark.parametrize("block", range(4))
 def test_answers_are_allowed_and_were_scored_as_they_are(block: int) -> None:
     assert any([check(seed) for seed in range(5 * block, 5 * block + 5)])
 
 
+@noted
 @pytest.mark.parametrize("seed", [1267, 1287])
 def test_nothing_to_relax_is_no_error(seed: int) -> None:
     check(seed)  # no row that breaks the bound on changes has exactly one change more
 
 
+@noted
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_hundreds_of_answers_are_allowed_and_were_scored_as_they_are(block: int) -> None:

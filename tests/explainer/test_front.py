@@ -280,6 +280,7 @@ def random_question(seed: int) -> None:
     assert answer.verify(outcome)
 
 
+@pytest.mark.filterwarnings("ignore:the query lies outside its limits")
 def test_random_questions_keep_every_limit() -> None:
     for seed in range(40):
         random_question(seed)
@@ -309,7 +310,7 @@ def test_probabilities_near_zero_and_one_are_reached(goal: float) -> None:
     assert answer.reached
     assert abs(answer.best.output - goal) <= 0.05 * abs(answer.output - goal) + 1e-12
     found = classifier().predict_proba(np.asarray(answer.best.row)[None])[0, 1]
-    assert found == answer.best.output
+    assert found == pytest.approx(answer.best.output, rel=1e-12)  # one row alone, not two
     assert answer.verify(model)
 
 

@@ -28,14 +28,18 @@ def test_an_unreachable_target_is_said_to_be_so() -> None:
     assert answer.n_evaluations < 100
     low, high = answer.reachable
     assert low < 0.5 < high < 1.6
-    assert answer.best.output == high  # the best guess is as near as any row came
+    # The best guess is as near as any row came, but for rounding.
+    assert answer.best.output == pytest.approx(high, rel=1e-2)
     assert answer.probability_reachable is not None
     assert answer.probability_reachable < 0.05
-    assert any("'a'" in name for name in answer.binding)
+    assert {(each.words, each.evidence) for each in answer.binding} == {
+        ("limit on 'a'", "checked"),
+        ("'c' being fixed", "checked"),
+    }
     text = repr(answer)
     assert "Target probably out of reach (estimated from the scored rows, not proven)." in text
-    assert "Estimated probability that it can be reached: 1 %" in text
-    assert "would bring it closer (estimated): limit on 'a' (at most 0.4)." in text
+    assert "Estimated probability that it can be reached: " in text
+    assert "Removing one of these constraints would bring it closer (checked): limit on 'a'" in text
 
 
 def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.MonkeyPatch) -> None:

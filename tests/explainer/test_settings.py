@@ -130,7 +130,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "target": (
         cfx.TargetError,
         "the target must be like '+20%' or '-15' (at least so much more or less), '±10%', '=+20%' "
-        "(exactly), '>= 150', '<= 0.3', '140..160' or '= 150'; got 'up'.",
+        "(exactly), '>= 150', '<= 0.3', '140..160' or '= 150'; for classifiers 'becomes good', "
+        "'becomes good 0.7' or 'flips'; got 'up'.",
         {"target": "up"},
     ),
     "missing column": (
@@ -183,8 +184,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "contradiction": (
         cfx.InfeasibleError,
-        "no point satisfies every rule for this query (0 of 2048 tried). Tightest rule: "
-        "'a >= 1.2 + b' (0 of 2048).",
+        "no point satisfies every rule for this query (0 of 2048 tried). This constraint alone "
+        "forbids every row within the ranges of the features: rule 'a >= 1.2 + b'. Relax it.",
         {
             "space": cfx.Space({n: cfx.Real(0, 1) for n in "abc"})
             .require("b >= 0.5")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from bayescfx.data import Feature, Integer, Moment, Real
 from bayescfx.data.values import same_cell
@@ -19,6 +20,9 @@ from bayescfx.space.space import Space
 from tests.oracles.plausibility import Counted
 
 Checker = Callable[[pd.DataFrame, pd.DataFrame], "np.ndarray[Any, np.dtype[np.bool_]]"]
+
+#: Random queries may lie outside limits, and differ from what a column derives.
+noted = pytest.mark.filterwarnings("ignore:derive|the query lies outside its limits")
 
 
 @dataclass(frozen=True)

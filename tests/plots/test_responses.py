@@ -67,6 +67,7 @@ def test_a_response_passes_through_scored_rows_among_a_thousand() -> None:
         cfx.increase(by=2.5),
         budget=1200,
         method="sweep",
+        short_decimals=False,
         rng=0,
     )
     assert answer.n_evaluations > 400

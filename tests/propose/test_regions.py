@@ -12,7 +12,7 @@ from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Real
 from bayescfx.propose.proposal import propose
 from bayescfx.space.space import Space
-from tests.oracles.spaces import random_case
+from tests.oracles.spaces import noted, random_case
 from tests.propose.functions import Plain, cube, generator, hill, middle
 
 # ── kinks, rules, l0 ──
@@ -239,6 +239,7 @@ def proposes_only_allowed_rows(seed: int) -> None:
     assert region.contains(found.points).all(), seed
 
 
+@noted
 @pytest.mark.parametrize(
     "block", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 3, 4))]
 )
@@ -247,6 +248,7 @@ def test_proposals_in_random_spaces_satisfy_every_rule(block: int) -> None:
         proposes_only_allowed_rows(seed)
 
 
+@noted
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_proposals_in_a_thousand_random_spaces_satisfy_every_rule(block: int) -> None:

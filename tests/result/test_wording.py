@@ -7,6 +7,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any, get_args
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +16,7 @@ from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.potentials import Intervals, Target
 from bayescfx.result import answer_text, wording
 from bayescfx.result.answer_text import REASONS, miss, sentence
+from bayescfx.result.binding_constraint import BindingConstraint
 from tests.result.answers import plain_answer
 
 
@@ -143,20 +145,23 @@ def test_unreachable_is_worded_as_an_estimate() -> None:
         status="unreachable",
         stopped="unreachable",
         probability_reachable=0.0199,
-        binding=("limit on 'bmi' (at least 18)", "rule 's3 <= s1'"),
+        binding=(
+            BindingConstraint("limit on 'bmi' (at least 18)", "guess"),
+            BindingConstraint("rule 's3 <= s1'", "guess"),
+        ),
     )
     assert answer.verdict == (
         "Target probably out of reach (estimated from the scored rows, not proven). "
         "Estimated probability that it can be reached: 2 %. Outputs seen: 150.2 to 260. "
-        "Relaxing any of these constraints would bring it closer (estimated): "
+        "Relaxing any of these constraints might bring it closer (a guess): "
         "limit on 'bmi' (at least 18); rule 's3 <= s1'."
     )
-    one = replace(answer, binding=("at most 1 change",))
+    one = replace(answer, binding=(BindingConstraint("at most 1 change", "guess"),))
     assert one.verdict.endswith(
-        "Relaxing this constraint would bring it closer (estimated): at most 1 change."
+        "Relaxing this constraint might bring it closer (a guess): at most 1 change."
     )
-    data = replace(answer, binding=("data range of 'bmi' (up to 42)",))
-    expected = "Only values beyond the data would bring it closer (estimated): data range of 'bmi'"
+    data = replace(answer, binding=(BindingConstraint("data range of 'bmi' (up to 42)", "guess"),))
+    expected = "Only values beyond the data might bring it closer (a guess): data range of 'bmi'"
     assert expected in repr(data)
 
 
@@ -208,10 +213,11 @@ def test_targets_of_every_kind_have_a_text(wanted: Intervals, words: str) -> Non
     assert f"Target: prediction {words} (43 below 214)" in repr(plain_answer(wanted=wanted))
 
 
-def test_display_rounds_and_data_do_not() -> None:
+def test_outputs_are_rounded_and_cells_are_exact() -> None:
     best = replace(plain_answer().best, output=171.123456789, changes={"bmi": (1 / 3, 2 / 3)})
     answer = plain_answer(counterfactuals=(best,))
-    assert "bmi 0.3333 → 0.6667: prediction 214 → 171.1" in sentence(answer)
+    text = "bmi 0.3333333333333333 → 0.6666666666666666: prediction 214 → 171.1"
+    assert text in sentence(answer)
     assert answer.to_frame()["output"].tolist() == [171.123456789]
 
 
@@ -266,7 +272,14 @@ def test_only_very_small_and_large_numbers_have_exponents(value: float, text: st
     ("value", "text"),
     [
         ("clerk", "clerk"),
-        (0.123456, "0.1235"),
+        (0.123456, "0.123456"),
+        (0.1 + 0.2, "0.30000000000000004"),
+        (np.float32(0.1), "0.1"),
+        (46500.0, "46500"),
+        (-0.0, "0"),
+        (1e-9, "1e-09"),
+        (1e300, "1e+300"),
+        (math.inf, "∞"),
         (7, "7"),
         (True, "True"),
         (None, "missing"),
@@ -283,7 +296,7 @@ def test_cells_of_every_type_have_a_text(value: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "text"),
     [
-        (32.1, 27.42222, "32.1 → 27.42"),
+        (32.1, 27.42222, "32.1 → 27.42222"),
         (0.50001, 0.50002, "0.50001 → 0.50002"),
         (
             pd.Timestamp("2024-03-01"),

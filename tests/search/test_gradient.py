@@ -351,7 +351,7 @@ def test_a_step_far_into_a_side_is_taken_back_to_its_bound(target: Target, bound
     space = Space({"a": Real(0, 10), "b": Real(0, 10)})
     answer = explain(
         lambda r: r["a"] + 0.5 * r["b"], [2.0, 2.0], space, target,
-        method="gradient", budget=100, rng=0,
+        method="gradient", budget=100, rng=0, short_decimals=False,
     )  # fmt: skip
     assert answer.reached
     # a thousandth of the way back is left

@@ -18,7 +18,7 @@ from bayescfx.space.repair import project
 from bayescfx.space.sampling import background, background_rows, draw, sample
 from bayescfx.space.space import Space
 from tests.conftest import plain
-from tests.oracles.spaces import Case, random_case
+from tests.oracles.spaces import Case, noted, random_case
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -83,11 +83,13 @@ def check_nothing(region: Region, seed: int) -> None:
     assert not (region.contains(X) & region.changes(X).any(axis=1)).any()
 
 
+@noted
 def test_every_row_of_random_spaces_satisfies_every_rule() -> None:
     feasible = [check_case(seed) for seed in range(24)]
     assert sum(feasible) >= 20
 
 
+@noted
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(13))
 def test_every_row_of_a_thousand_random_spaces_satisfies_every_rule(block: int) -> None:

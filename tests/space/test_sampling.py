@@ -119,15 +119,17 @@ def test_a_rule_without_solutions_is_named_with_its_count() -> None:
     )
     with pytest.raises(
         InfeasibleError,
-        match=r"no point satisfies every rule for this query \(0 of 2048 tried\). Tightest rule: "
-        r"'spend must not exceed income' \(0 of 2048\). Others: 'x0 <= 0.9' \(1\d\d\d of 2048\)",
+        match=r"no point satisfies every rule for this query \(0 of 2048 tried\). This constraint "
+        r"alone forbids every row .* as far as 2048 tried rows show: rule 'spend must not exceed",
     ):
         sample(space.around(MIDDLE), 10, rng())
 
 
 def test_rules_that_contradict_each_other_are_all_named() -> None:
     space = Space(CUBE).require("x0 <= x1 - 0.2").require("x1 <= x0")
-    with pytest.raises(InfeasibleError, match=r"Tightest rule: 'x0 <= x1 - 0.2'.*'x1 <= x0'"):
+    with pytest.raises(
+        InfeasibleError, match=r"conflict: rule 'x0 <= x1 - 0.2' and rule 'x1 <= x0'."
+    ):
         sample(space.around(MIDDLE), 10, rng())
 
 

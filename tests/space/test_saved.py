@@ -69,7 +69,7 @@ def full_space() -> tuple[pd.DataFrame, Space]:
         .group("colour", ["red", "blue"])
         .fix("sex", 7)
         .only_up("age")
-        .between({"bmi": (18, None), "smokes": [False], "when": ("2016-01-05", "2016-02-01")})
+        .between({"bmi": (18, None), "smokes": [False], "when": ("2015-12-25", "2016-02-01")})
         .move({"grade": (-1, 2)})
         .require("age >= bmi", "old enough")
         .together("age", "bmi")

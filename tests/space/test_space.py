@@ -40,7 +40,7 @@ def test_a_space_never_changes() -> None:
 
 def test_verbs_combine_by_intersection() -> None:
     space = Space({"a": Real(0, 10), "b": Real(0, 10), "c": Categorical(["abc", 1, 2])})
-    region = (
+    limited = (
         space.between({"a": (1, 8)})
         .between({"a": (3, 9)})
         .move({"a": (-4, 4)})
@@ -49,8 +49,9 @@ def test_verbs_combine_by_intersection() -> None:
         .max_changes(3)
         .max_changes(2)
         .between({"c": [1, 2]})
-        .around({"a": 5.0, "b": 4.0, "c": "abc"})
     )
+    with pytest.warns(SpaceWarning, match=r"outside its limits: 'c' is 'abc' \(only 1, 2\)"):
+        region = limited.around({"a": 5.0, "b": 4.0, "c": "abc"})
     assert region.low.tolist() == [4, 4, 0]
     assert region.high.tolist() == [8, 10, 2]
     assert region.max_changes == 2
@@ -81,7 +82,9 @@ def test_limits_of_the_user_may_exceed_the_data_but_not_a_declared_feature() -> 
 
 
 def test_a_query_beyond_its_limits_may_stay_but_changes_go_into_them() -> None:
-    region = Space({"a": Real(0, 10), "b": Real(0, 1)}).between({"a": (2, 4)}).around([7.0, 0.5])
+    space = Space({"a": Real(0, 10), "b": Real(0, 1)}).between({"a": (2, 4)})
+    with pytest.warns(SpaceWarning, match=r"outside its limits: 'a' is 7 \(between 2 … 4\). Such"):
+        region = space.around([7.0, 0.5])
     X = np.array([[7, 0.5], [5, 0.5], [4, 0.5], [3, 0.5], [6.9, 0.5]])
     assert region.contains(X).tolist() == [True, False, True, True, False]
     assert (region.low[0], region.high[0]) == (2, 7)
@@ -122,7 +125,8 @@ def test_an_ordinal_moves_by_levels() -> None:
     region = space.only_up("grade").move({"grade": (-9, 2)}).around({"grade": "b"})
     assert region.choices[0] is not None
     assert region.choices[0].tolist() == [1, 2, 3]
-    listed = space.between({"grade": ["a", "e"]}).around({"grade": "b"})
+    with pytest.warns(SpaceWarning, match=r"'grade' is 'b' \(only 'a', 'e'\)"):
+        listed = space.between({"grade": ["a", "e"]}).around({"grade": "b"})
     assert listed.choices[0] is not None
     assert listed.choices[0].tolist() == [0, 1, 4]
 

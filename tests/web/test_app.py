@@ -362,6 +362,54 @@ def test_exported_programs_have_the_constraints_of_operator_and_visitor(
         assert f"→ {best['cells']['bmi']:g}" in done.stdout
 
 
+def test_strict_limits_move_a_row_that_lies_outside(page: httpx.Client) -> None:
+    cells = {**row(page)["cells"], "bmi": 36.0}
+    limits = {"bmi": [20, 30]}
+    kept = ask(page, cells=cells, target="+1%", space={"between": limits, "fix": ["age"]})
+    assert kept["error"] is None, kept["error"]
+    assert any("'bmi' is 36 (between 20 … 30)" in note for note in kept["notes"])
+    for found in kept["answer"]["counterfactuals"]:
+        is_kept = "bmi" not in [change["name"] for change in found["changes"]]
+        said = "bmi stays at 36, outside its limits (between 20 … 30)."
+        assert found["kept_text"] == (said if is_kept else "")
+    moved = ask(page, cells=cells, target="-1%", space={"strict_between": limits})
+    assert moved["error"] is None, moved["error"]
+    for found in moved["answer"]["counterfactuals"]:
+        assert 20 <= found["cells"]["bmi"] <= 30
+        assert found["kept_text"] == ""
+    program = page.get(f"/api/questions/{moved['id']}/export/py").text
+    assert ".between({'bmi': [20, 30]}, strict=True)" in program
+    text = page.get(f"/api/questions/{moved['id']}/export/toml").text
+    assert tomllib.loads(text)["space"]["strict_between"] == {"bmi": [20, 30]}
+
+
+def test_what_follows_is_shown(files: Path, tmp_path: Path) -> None:
+    module = "def score(rows):\n    return 1.0 * rows['age'] + rows['bmi']\n"
+    module += "def half(rows):\n    return rows['age'] / 2\n"
+    (tmp_path / "halves.py").write_text(module)
+    words = ["--model", "halves:score", "--data", str(files / "people.csv"), "--id", "name"]
+    words += ["--drop", "region", "--na", "?", "--derive-residual", "bmi=halves:half"]
+    words += ["--kind", "bmi=real"]
+    with serving(tmp_path, *words) as address, httpx.Client(base_url=address, timeout=60) as page:
+        cells = row(page)["cells"]
+        found = ask(page, cells=cells, target="+5%", n=1, budget=60, seed=0)
+        url = f"/api/questions/{found['id']}/export"
+        program, command = (page.get(f"{url}/{form}").text for form in ("py", "sh"))
+        new = {**cells, "age": cells["age"] + 2}
+        tried = page.post("/api/predict", json={"cells": new, "query": cells}).json()
+    assert "--derive-residual bmi=halves:half" in command
+    assert ".derive('bmi', ..., residual=True)  # halves:half" in program
+    best = found["answer"]["counterfactuals"][0]
+    assert best["n_changes"] == 1
+    assert [(c["name"], c["derived"]) for c in best["changes"]] == [("age", False), ("bmi", True)]
+    assert "(bmi follows: " in best["sentence"]
+    added = best["cells"]["age"] - cells["age"]
+    assert best["cells"]["bmi"] == pytest.approx(cells["bmi"] + added / 2)
+    assert best["changes"][1]["after"] == best["cells"]["bmi"]
+    assert [text.split(" →")[0] for text in tried["follows"]] == [f"bmi follows: {cells['bmi']}"]
+    assert tried["n_changes"] == 1
+
+
 def test_constraints_of_operator_and_visitor_are_intersected(files: Path, tmp_path: Path) -> None:
     cost = "cost = { per_change = 2.0, per_feature = { age = 2 } }"
     (tmp_path / "operator.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
@@ -395,6 +443,7 @@ def test_relaxing_a_binding_constraint_brings_the_target_nearer(page: httpx.Clie
         ("at most 2 changes", {"max_changes": 2}, {"max_changes": 3}),
         ("'bmi' being fixed", {"fix": ["age", "bmi"]}, {"fix": ["age"]}),
         ("'bmi' being fixed", {"allow": ["age"]}, {"allow": ["age", "bmi"]}),
+        ("limit on 'bmi'", {"between": {"bmi": [20, 24]}}, {}),
         ("limit on 'bmi' (at most 24)", {"between": {"bmi": [20, 24]}, "only_up": ["bmi"]}, {}),
         ("rule 'age <= bmi'", {"require": ["age <= bmi"]}, {}),
         ("limit on 'age' (at least 30)", {}, None),
@@ -405,7 +454,7 @@ def test_each_constraint_of_the_visitor_can_be_relaxed(
     queue: QuestionQueue, words: str, constraints: dict[str, Any], relaxed_to: Any
 ) -> None:
     given = Constraints(**constraints).given()
-    [reply] = relax([words], given, queue.site.constrain)
+    [reply] = relax([cfx.BindingConstraint(words, "guess")], given, queue.site.constrain)
     assert reply["relax"] == relaxed_to
     assert (reply["action"] is None) == (relaxed_to is None)
 

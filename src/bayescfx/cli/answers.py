@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
@@ -55,13 +56,15 @@ def answer_json(answer: Explanation) -> dict[str, Any]:
             **json_fields(each, "cost", "distance", "n_changes", "proof"),
             **_changes_json(each, answer.layout.names),
             "valid_ranges": _ranges_json(each),
+            **({"label": json_value(label)} if answer.labels else {}),
         }
-        for each in answer.counterfactuals
+        for each, label in zip_longest(answer.counterfactuals, answer.labels[1:])
     ]
     return {
         **json_fields(answer, "status", "stopped", "output"),
         "target": str(answer.target),
         **json_fields(answer, "wanted"),
+        **({"label": json_value(answer.labels[0])} if answer.labels else {}),
         "counterfactuals": counterfactuals,
         **json_fields(answer, "proof", "bound", "proof_reason"),
         **json_fields(answer, "reachable", "probability_reachable", "n_evaluations", "seed"),
@@ -88,15 +91,18 @@ def what_if_json(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return a row changed by hand in JSON's own types."""
     fields = json_fields(found, "query_output", "output", "miss", "reached", "broken")
     fields |= json_fields(found, "cost", "distance", "n_changes")
+    if found.labels:
+        fields["labels"] = [json_value(label) for label in found.labels]
     return {**fields, **_changes_json(found, names)}
 
 
 def _changes_json(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return the changes and the row, in JSON's own types."""
-    changes = {
-        str(name): {"from": json_value(before), "to": json_value(after)}
-        for name, (before, after) in found.changes.items()
-    }
+    changes: dict[str, dict[str, Any]] = {}
+    for name, (before, after) in found.changes.items():
+        changes[str(name)] = {"from": json_value(before), "to": json_value(after)}
+        if name in found.follows:
+            changes[str(name)]["follows"] = True
     cells = zip(names, list(found.row), strict=True)
     return {"changes": changes, "row": {str(name): json_value(cell) for name, cell in cells}}
 

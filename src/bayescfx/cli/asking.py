@@ -19,7 +19,7 @@ from bayescfx.requests.messages import describe_query_error
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.settings import Settings, gather_settings
 from bayescfx.requests.subject import Subject, read_subject
-from bayescfx.requests.texts import parse_target
+from bayescfx.requests.texts import output_name, parse_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +92,9 @@ def _ask(
 ) -> Answers:
     """Return answers to which those of the queries are added; an error before any is raised."""
     settings = request.settings
-    progress = show_progress(request.console, len(queries), settings.output_name)
     explainer = make_explainer(request.subject, settings, request.console)
+    output = settings.output_name or output_name(explainer.model, request.target)
+    progress = show_progress(request.console, len(queries), output)
     n_scored: dict[int, int] = {}  # rows that the model has answered, by query
     with progress as show, explainer:
 
@@ -121,7 +122,7 @@ def _add(
         n_rows = answer.n_evaluations
         if batch.fault is not None:
             n_rows = n_scored.get(position, n_rows)
-        about = _query_facts(settings, position, answers.names)
+        about = {**answer.about, **_query_facts(settings, position, answers.names)}
         explanations[position] = replace(
             answer, n_evaluations=n_rows, seed=settings.seed, about=about
         )

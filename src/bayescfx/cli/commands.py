@@ -67,7 +67,7 @@ def predict(options: Namespace, console: Console) -> int:
         query = subject.check_query(cells).cells
     with about_parameter("set"):
         found = explainer.what_if(query, _read_changes(options.set, subject), target)
-    found = replace(found, about=naming_facts(settings))
+    found = replace(found, about={**found.about, **naming_facts(settings)})
     console.write(str(found), what_if_json(found, subject.data.columns))
     return 3 if found.reached is False else 0
 

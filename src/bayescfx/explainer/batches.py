@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,14 @@ from bayescfx.evaluations.memory import Packed
 from bayescfx.evaluations.repeatability import LEAST_ROWS_AFTER, RepeatCheck, plan_check_after
 from bayescfx.explainer.block import Block
 from bayescfx.explainer.report import report
+from bayescfx.models.class_scores import answering, predicted_label
+from bayescfx.models.model import Model
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
-from bayescfx.search.exact.prover import Proof
+from bayescfx.search.auto import Auto
+from bayescfx.search.exact.prover import Proof, Prover
 from bayescfx.search.question import Question
+from bayescfx.search.relaxation_checks import RelaxationChecks, needs_checks, rows_to_keep
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
@@ -84,6 +89,8 @@ def answer_block(
     A fault requests the end of the whole call. With `checks_model`, some rows are set aside to be
     scored again.
     """
+    if block.by_label:
+        return _answer_groups(block, interrupt, on_step)
     questions: list[Question] = []
     errors: dict[int, BayesCFXError] = {}
     fault: Exception | None = None
@@ -100,6 +107,8 @@ def answer_block(
             on_step,
             records_errors=block.on_error == "record",
         )
+        if isinstance(block.settings.search, Auto):
+            _check_constraints(block, open_questions, interrupt, on_step)
         if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
@@ -119,6 +128,73 @@ def answer_block(
     )
 
 
+def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None) -> Batch:
+    """Answer the queries of a block in groups, each about one output of a classifier.
+
+    Scored rows are kept in a file only.
+    """
+    whole = Batch(first=block.first, index=block.index)
+    made = block.make_regions()
+    targets = list(block.targets)
+    groups: dict[str, tuple[Model, dict[int, Region]]] = {}
+    for position, region in made.regions.items():
+        k = position - block.first
+        predicted = partial(predicted_label, block.model, region.rows(region.query[None]))
+        model, targets[k] = answering(block.model, targets[k], predicted)
+        groups.setdefault(str(model.name), (model, {}))[1][position] = region
+    columns = tuple(block.space.schema.places)
+    for name, (model, own) in groups.items():
+        store = Evaluations()
+        if block.evaluations.file is not None:
+            store = block.evaluations.claim(columns, model.identity())
+        part = replace(
+            block,
+            model=model,
+            prover=block.provers.setdefault(name, Prover(model)),
+            evaluations=store,
+            snapshot=store.begin(),
+            targets=targets,
+            regions=own,
+            by_label=False,
+        )
+        if not interrupt.is_requested:
+            found = answer_block(part, store, interrupt, on_step, checks_model=False)
+            answers = {**whole.answers, **found.answers}
+            whole = replace(
+                whole,
+                answers=dict(sorted(answers.items())),
+                errors={**whole.errors, **found.errors},
+                fault=whole.fault or found.fault,
+            )
+    return replace(whole, errors={**made.errors, **whole.errors})
+
+
+def _check_constraints(
+    block: Block, questions: Sequence[Question], interrupt: Interrupt, on_step: Listener | None
+) -> None:
+    """Ask the model what constraints keep the target away, for the questions that have missed.
+
+    The model may fail for rows that constraints forbid, which is no fault: the checks end.
+    """
+    missed = [question for question in questions if needs_checks(question)]
+    if any((not missed, interrupt.is_requested, block.deadline.passed)):
+        return
+    reasons = [question.stopped for question in missed]
+    for question in missed:
+        question.is_closing = True  # the rows kept for the checks may be spent
+    try:
+        run_searches(
+            RelaxationChecks(), missed, block.deadline, interrupt, on_step, records_errors=True
+        )
+    except Exception as error:  # a model of the user may raise anything
+        if not hasattr(error, "evaluations"):  # which failed model calls have
+            raise
+    finally:
+        for question, stopped in zip(missed, reasons, strict=True):
+            question.stopped = stopped
+            question.error = None  # a rule that fails outside the region is no error of the query
+
+
 def _questions_after_fault(questions: list[Question], fault: Exception) -> list[Question]:
     """Return the questions that are answered after a fault: those of a failed model call."""
     if not hasattr(fault, "evaluations"):  # nothing that was scored is worth an answer
@@ -135,8 +211,9 @@ def _pose(
     errors: dict[int, BayesCFXError],
 ) -> None:
     """Score f(query) of each query in one model call, and add the questions they pose."""
-    regions, failed = block.make_regions()
-    errors |= failed
+    found = block.make_regions()
+    regions = found.regions
+    errors |= found.errors
     if not regions:
         return
     schema = next(iter(regions.values())).schema
@@ -155,6 +232,8 @@ def _pose(
             if np.isnan(score.y[0]):
                 raise _missing_output(question)
             question.begin(block.targets[position - block.first], float(score.y[0]))
+            if isinstance(block.settings.search, Auto):
+                question.kept_rows = rows_to_keep(question.region, question.budget)
             questions.append(question)
         except (TargetError, ModelError, SpaceError) as error:
             if block.on_error == "raise":

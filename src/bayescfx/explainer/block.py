@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from bayescfx.evaluations.known import Snapshot
 from bayescfx.explainer.call_settings import CallSettings
 from bayescfx.models.model import Model
 from bayescfx.search.exact.prover import Prover
-from bayescfx.space.queries import EncodedQueries
+from bayescfx.space.queries import EncodedQueries, Regions
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -74,6 +74,11 @@ class Block:
         The regions by position, if they were made before.
     n_spent : int
         Rows that were scored at the expense of the first query before.
+    by_label : bool
+        Whether the targets are about different outputs of a classifier, so that the queries of a
+        block are answered in groups.
+    provers : dict of str to Prover
+        The models of these outputs as they were read, by name.
     """
 
     settings: CallSettings
@@ -95,6 +100,8 @@ class Block:
     encoded: EncodedQueries | None = None
     regions: Mapping[int, Region] | None = None
     n_spent: int = 0
+    by_label: bool = False
+    provers: dict[str, Prover] = field(default_factory=dict)
 
     @property
     def index(self) -> pd.Index[Any]:
@@ -148,14 +155,14 @@ class Block:
             return self.rows.iloc[row_numbers]
         return [self.rows[k] for k in row_numbers]
 
-    def make_regions(self) -> tuple[Mapping[int, Region], dict[int, BayesCFXError]]:
-        """Return the region around each query, by position, and the errors of the others."""
+    def make_regions(self) -> Regions:
+        """Return the region around each query, by position, with notes and errors."""
         if self.regions is not None:
-            return self.regions, {}
+            return Regions(dict(self.regions), {}, {})
         found = self.space.regions(self.encode())
         if found.errors:
             self.raise_first(found.errors)
-        return found.regions, found.errors
+        return found
 
     def name(self, position: int) -> str:
         """Return how messages refer to a query: by its label, or by its position."""
@@ -201,6 +208,7 @@ class Block:
             settings=settings,
             model=model,
             prover=Prover(model),
+            provers={},
             evaluations=store,
             parent=os.getpid(),
         )

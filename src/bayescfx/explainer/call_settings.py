@@ -84,11 +84,11 @@ class CallSettings:
         The share of the wanted change by which an exact target, such as ``reach(150)``, may be
         missed and still count as reached. No other target has a tolerance.
     short_decimals : bool, default True
-        Whether each changed number without a step becomes the shortest decimal that keeps the
-        target reached and the constraints, for at most one per cent of the cost, and no change is
-        too small to notice (``print(space)`` shows the smallest ones). That takes a few rows: one
-        in twenty of the budget, and at most 60 per answer, are kept for it. With False, answers are
-        as the search found them, with all digits.
+        Whether changed numbers become the shortest decimals that keep the target reached and the
+        constraints, for at most one per cent of the cost, and no change is too small to notice.
+        ``print(space)`` shows the smallest changes; numbers with larger steps stay as they are.
+        That takes a few rows: one in twenty of the budget, and at most 60 per answer, are kept for
+        it. With False, answers are as the search found them, with all digits.
     timeout : float, optional
         Seconds after which the whole call ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"

@@ -22,6 +22,7 @@ from bayescfx.data.tables import as_pandas
 from bayescfx.deadline import NEVER, Deadline, limited_to
 from bayescfx.errors import (
     BayesCFXWarning,
+    EvaluationsError,
     QueryError,
     SettingsError,
     SpaceError,
@@ -40,12 +41,14 @@ from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_ge
 from bayescfx.explainer.feature_menu import SIZE, menu_of_query
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
-from bayescfx.models.model import as_model
+from bayescfx.models.class_scores import answering, needs_predicted_label, predicted_label
+from bayescfx.models.model import Model, as_model
 from bayescfx.progress import progress_bar
 from bayescfx.result.assessment import WhatIf, assess, what_if
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.result.menu import Menu
+from bayescfx.result.wording import Output
 from bayescfx.search.exact.prover import Prover
 from bayescfx.search.turns import CUT_SHORT, Interrupt, Listener, Step
 from bayescfx.space.rules.limits import limits_of
@@ -67,8 +70,8 @@ class Explainer:
     Parameters
     ----------
     model : callable or object with ``predict``
-        Takes rows like those the space was made from, returns one number per row. For a
-        classifier pass ``probability(clf, label)``.
+        Takes rows like those the space was made from, returns one number per row; or a classifier,
+        for targets such as ``becomes("good")``.
     space : Space
         The features and what may change.
     evaluations : Evaluations or path, optional
@@ -111,6 +114,7 @@ class Explainer:
         self.evaluations = evaluations
         self.model = as_model(model, space.schema)
         self._prover = Prover(self.model)
+        self._provers: dict[str, Prover] = {}  # of a classifier's outputs, by their names
 
     def __repr__(self) -> str:
         name = self.model.name or "function"
@@ -234,7 +238,9 @@ class Explainer:
         """
         tolerance = self.settings.changed(options, only=("tolerance",)).tolerance
         region = self.space.around(query)
-        return menu_of_query(self.model, self._prover, region, target, size, tolerance)
+        predicted = partial(predicted_label, self.model, region.rows(region.query[None]))
+        model, asked = answering(self.model, target, predicted)
+        return menu_of_query(model, self._prover_of(model), region, asked, size, tolerance)
 
     def assess(
         self, query: object, rows: object, target: object = None, **options: Any
@@ -294,47 +300,96 @@ class Explainer:
         iterator of Batch
         """
         settings = self.settings.changed(options)
-        space = self.space
-        if getattr(settings.search, "continuous", False):  # it moves features without steps
-            space = space.steps(dict.fromkeys(space.graded))
+        is_stream = isinstance(queries, Iterator)
+        rows = queries if is_stream else _as_rows(queries)
+        targets = [target] if is_stream else _one_per_query(target, len(rows))
+        output, targets = self._choose_output(targets)
+        model = output or self.model
         call = Block(
             settings=settings,
-            space=space,
-            model=self.model,
-            prover=self._prover,
-            evaluations=self._claim(settings),
+            space=self._searched_space(settings),
+            model=model,
+            prover=self._prover_of(model),
+            provers=self._provers,
+            by_label=output is None,
+            evaluations=self._claim(settings, output),
             snapshot=Snapshot(),
             deadline=NEVER if settings.timeout is None else Deadline.after(settings.timeout),
             names_queries=names_queries,
             on_error=on_error,
             check_row=check_row,
         )
-        if isinstance(queries, Iterator):
-            return self._ask_stream(call, queries, target)
-        rows = _as_rows(queries)
-        targets = _one_per_query(target, len(rows))
+        if is_stream:
+            return self._ask_stream(call, queries, targets[0])
         blocks = _read_table(call, rows, targets)
-        if self.evaluations is not None:
+        if self.evaluations is not None and not call.by_label:
             call = _begin(call, blocks, targets)
         return _answer_blocks(call, _with_generators(call, blocks), len(rows), Interrupt())
 
     def _ask_stream(self, call: Block, frames: Iterator[Any], target: Any) -> Iterator[Batch]:
         """Yield the answers to tables of queries; without evaluations, no scored row is kept."""
-        if self.evaluations is None:
+        if self.evaluations is None or call.by_label:
             return _answer_stream(replace(call, keeps_rows=False), frames, target)
         return _answer_stream(_begin(call, [], (target,)), frames, target)
 
-    def _claim(self, settings: CallSettings) -> Evaluations:
-        """Return the evaluations of this model, or new ones; raise if they are of another model."""
+    def _searched_space(self, settings: CallSettings) -> Space:
+        """Return the space, without steps if the search moves features continuously."""
+        if getattr(settings.search, "continuous", False):
+            return self.space.steps(dict.fromkeys(self.space.graded))
+        return self.space
+
+    def _choose_output(self, targets: list[Any]) -> tuple[Model | None, list[Any]]:
+        """Return the model that targets are about, and the targets of its output.
+
+        The model is None if they are about several outputs of a classifier, or if that depends on
+        the label that it predicts for a query.
+        """
+        distinct = {id(target): target for target in targets}
+        if any(needs_predicted_label(self.model, target) for target in distinct.values()):
+            return None, targets
+        chosen = {key: answering(self.model, target) for key, target in distinct.items()}
+        models = {model.name: model for model, _ in chosen.values()} or {None: self.model}
+        if len(models) > 1:
+            return None, targets
+        (model,) = models.values()
+        return model, [chosen[id(target)][1] for target in targets]
+
+    def _prover_of(self, model: Model) -> Prover:
+        """Return the prover of an output, which reads the model once."""
+        if model is self.model:
+            return self._prover
+        return self._provers.setdefault(str(model.name), Prover(model))
+
+    def _claim(self, settings: CallSettings, model: Model | None) -> Evaluations:
+        """Return the evaluations of a model, or new ones; raise if they are of another model.
+
+        Without a model, they are those of several outputs of a classifier.
+        """
         given = Evaluations() if self.evaluations is None else self.evaluations
+        if model is None:
+            _check_several_outputs(settings, self.evaluations)
+            return given
         # A model object is recognised by itself only where the budget allows to check whether it
         # has changed; estimators, which may be refitted, never.
-        is_steady = not self.model.local and settings.rows_per_query(self.model) > 2
+        is_steady = not model.local and settings.rows_per_query(model) > 2
         columns = tuple(self.space.schema.places)
-        store = given.claim(columns, self.model.identity(is_steady=is_steady))
+        store = given.claim(columns, model.identity(is_steady=is_steady))
         if settings.run is not None and store.file is None:
             raise _run_without_file(settings.run)
         return store
+
+
+def _check_several_outputs(settings: CallSettings, given: Evaluations | None) -> None:
+    """Raise if a call about several outputs of a classifier can't keep or continue its rows."""
+    why = "the targets are about the probabilities of several labels"
+    if settings.run is not None:
+        raise SettingsError(f"`run` must be None: {why}.", parameter="run")
+    if given is not None and given.file is None:
+        raise EvaluationsError(
+            f"`evaluations` must be a file: {why}, and each needs its own rows.",
+            parameter="evaluations",
+            advice="Leave it out, or pass a path.",
+        )
 
 
 def _run_without_file(run: str) -> SettingsError:
@@ -536,7 +591,7 @@ def _check_model_before(call: Block, blocks: list[Block]) -> list[Block]:
     Returns the blocks with what was spent.
     """
     for i, block in enumerate(blocks):
-        regions, _ = replace(block, on_error="record").make_regions()
+        regions = replace(block, on_error="record").make_regions().regions
         for region in regions.values():
             on_fault = call.settings.on_fault
             evaluator = Evaluator(
@@ -558,6 +613,7 @@ def _listening(
     try:
         if call.settings.progress and n_queries:
             with progress_bar(n_queries, in_workers) as show:
+                show.output = Output.of(call.model.about)
                 yield show if on_step is None else partial(_show_and_tell, show, on_step)
         else:
             yield on_step
@@ -644,8 +700,9 @@ def _read_block(block: Block, makes_regions: bool) -> Block:
     if encoded.errors:
         block.raise_first(encoded.errors)
     elif makes_regions:
-        regions, failed = block.make_regions()  # raises if a rule fails for a query
-        return block if failed else replace(block, regions=regions)
+        found = block.make_regions()  # raises if a rule fails for a query
+        block = replace(block, encoded=replace(encoded, notes=found.notes))
+        return block if found.errors else replace(block, regions=found.regions)
     return block
 
 

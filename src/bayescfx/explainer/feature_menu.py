@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -14,6 +15,7 @@ from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import rows_of
 from bayescfx.errors import ModelError, SpaceError
 from bayescfx.explainer.call_settings import PROOF_WORK
+from bayescfx.models.class_scores import answering, predicted_label
 from bayescfx.models.model import Model, as_model
 from bayescfx.models.readers import LinearModel, ReluNetwork
 from bayescfx.potentials import Intervals, contains
@@ -83,7 +85,10 @@ def menu(
     """
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     checked = as_model(model, space.schema)
-    return menu_of_query(checked, Prover(checked), space.around(query), target, size, tolerance)
+    region = space.around(query)
+    predicted = partial(predicted_label, checked, region.rows(region.query[None]))
+    chosen, asked = answering(checked, target, predicted)
+    return menu_of_query(chosen, Prover(chosen), region, asked, size, tolerance)
 
 
 def menu_of_query(

@@ -60,7 +60,7 @@ def explain(
     Parameters
     ----------
     model : callable or object with ``predict``
-        Returns one number per row; for a classifier pass ``probability(clf, label)``.
+        Returns one number per row; or a classifier, for targets such as ``becomes("good")``.
     query : Series, one-row DataFrame, dict or array of shape (columns,)
         The row to explain; a table may be one of pandas, polars or Arrow.
     space : Space
@@ -75,16 +75,13 @@ def explain(
         The number of different counterfactuals: the nearest, or as different as possible.
     tolerance : float, default 0.05
         The share of the wanted change by which an exact target may be missed: ``reach(150)``.
-    short_decimals : bool, default True
-        Whether changed numbers are rounded to the shortest decimals that keep the target reached,
-        for at most one per cent of the cost.
     timeout : float, optional
         Seconds after which the search ends with the best so far.
     evaluations : Evaluations or path, optional
         Scored rows of this model; new ones are added to them.
     rng : int or numpy.random.Generator, optional
         The same seed gives the same answer.
-    on_step, on_fault, progress, run, prove, menu : optional
+    short_decimals, on_step, on_fault, progress, run, prove, menu : optional
         See :class:`~bayescfx.explainer.CallSettings`, which describes all settings in full.
 
     Returns
@@ -139,14 +136,13 @@ def explain_many(
     target : target, or sequence of targets
         One for all, or one per query.
     method, budget, n, diverse, tolerance, short_decimals, timeout, evaluations, rng, on_step, \
-on_fault, progress, run : optional
-        As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
+on_fault, progress, run, prove, menu : optional
+        As in :func:`explain`; seconds for proofs are per query. The same seed gives the same
+        answers, whatever `n_jobs`.
     n_jobs : int, optional
         The number of workers that answer blocks at the same time; -1 is one per core.
     share : {"block", "none"}, default "block"
         Whether a query learns from the rows of the other queries of its block.
-    prove, menu : optional
-        As in :func:`explain`; a number of seconds for proofs is per query.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, islice
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, same_codes
 from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import Row, rows_of
 from bayescfx.deadline import Deadline, limited_to
@@ -21,16 +21,21 @@ from bayescfx.explainer.block import Block
 from bayescfx.explainer.call_settings import PROOF_WORK, PROOFS_PER_QUERY
 from bayescfx.explainer.feature_menu import SIZE, find_menu
 from bayescfx.explainer.valid_ranges import Ranges, valid_ranges
+from bayescfx.potentials import ClassTarget
 from bayescfx.result.answer_text import SAME_COST
+from bayescfx.result.assessment import derived_part
+from bayescfx.result.binding_constraint import BindingConstraint
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING, Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.result.menu import Menu
+from bayescfx.result.wording import PREDICTION
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
 from bayescfx.search.exact.branching import Work
 from bayescfx.search.exact.cells import NoProof
 from bayescfx.search.exact.prover import Proof
-from bayescfx.search.exact.relaxing import cheapest_relaxations
+from bayescfx.search.exact.relaxing import Relaxations, compute_relaxations, is_readable
 from bayescfx.search.question import Question
+from bayescfx.search.reason import MOST_NAMED, Reason, checked_reasons
 from bayescfx.search.turns import CUT_SHORT, Interrupt, one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 from bayescfx.space.space import Space
@@ -74,7 +79,8 @@ class _Outcome:
 
     status: Status
     probability: float | None = None  # that an allowed row reaches the target
-    binding: tuple[str, ...] = ()  # the binding constraints in words
+    reasons: tuple[Reason, ...] = ()  # the binding constraints
+    needs_two: bool = False  # whether no single constraint keeps it away
     jump: tuple[float, float] | None = None  # the nearest outputs on either side
 
 
@@ -176,13 +182,13 @@ def counterfactuals(
     potentials = question.score(y)
     costs = region.cost(X)
     distances = region.distance(X)
-    changed = region.changes(X)
+    differs = region.changes(X) if not region.derived else ~same_codes(X, region.query)
     ranges = _ranges(question, X, y)
     proofs = _proofs(question, rows)
     found: list[Counterfactual] = []
     for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
-        for name in compress(region.names, changed[i]):
+        for name in compress(region.names, differs[i]):
             changes[name] = query[name], line.cells[name]
         found.append(
             Counterfactual(
@@ -196,6 +202,8 @@ def counterfactuals(
                 float(distances[i]),
                 ranges[i],
                 proofs[i],
+                question.evaluator.model.output or PREDICTION.name,
+                derived_part(region, changes) if region.derived else {},
             )
         )
     return tuple(found)
@@ -239,7 +247,8 @@ def _answer(
         layout=question.region.schema.layout,
         tolerance=question.tolerance,
         probability_reachable=outcome.probability,
-        binding=outcome.binding,
+        binding=_binding_constraints(question, outcome.reasons, lines[0].cells),
+        no_single_constraint=outcome.needs_two,
         method=", ".join(question.ran) or block.settings.method_name,
         seed=block.settings.seed,
         jump=outcome.jump,
@@ -248,7 +257,17 @@ def _answer(
         bound=proof[1],
         proof_reason=proof[2],
         menu=_menu(block, question) if block.settings.menu and not is_cut_short else None,
+        labels=_labels(question, rows.X),
+        about=question.evaluator.model.about,
     )
+
+
+def _labels(question: Question, X: Array) -> tuple[Any, ...]:
+    """Return the labels predicted for the query and codes ``(k, d)``, for a target of labels."""
+    if not isinstance(question.target, ClassTarget):
+        return ()
+    rows = question.region.rows(np.vstack([question.region.query, X]))
+    return question.evaluator.model.predicted_labels(rows)
 
 
 def _proof(
@@ -297,26 +316,66 @@ def _explain_miss(block: Block, question: Question, is_cut_short: bool) -> _Outc
     if is_cut_short:
         status: Status = "unreachable" if is_proven else _status(question, None)
         return _Outcome(status, 0.0 if is_proven else None, jump=jump)
-    binding = _proven_binding(block, question) if is_proven else ()
-    if binding:
-        return _Outcome("unreachable", 0.0, binding, jump)
-    verdict = _verdict(question, block.deadline)
-    if is_proven:  # no single constraint keeps it away; some may still bring it nearer
-        return _Outcome("unreachable", 0.0, () if verdict is None else verdict.binding, jump)
+    is_known = is_proven or question.stopped == "exhausted"
+    computed = _compute(block, question) if is_known else Relaxations((), is_complete=False)
+    reasons = _computed_reasons(computed) or tuple(checked_reasons(question))
+    verdict = None if reasons and is_proven else _verdict(question, block.deadline)
+    if not reasons and verdict is not None:
+        reasons = tuple(Reason(words, "guess") for words in verdict.binding)
+    needs_two = computed.needs_two
+    if is_proven:
+        return _Outcome("unreachable", 0.0, reasons, needs_two, jump)
     status = _status(question, verdict)
-    if verdict is None:
-        return _Outcome(status, jump=jump)
-    return _Outcome(status, verdict.probability, verdict.binding, jump)
+    probability = None if verdict is None else verdict.probability
+    return _Outcome(status, probability, reasons, needs_two, jump)
 
 
-def _proven_binding(block: Block, question: Question) -> tuple[str, ...]:
-    """Return the constraints in words without which a target that is out of reach is not."""
-    if question.prover is None:
-        return ()
+def _compute(block: Block, question: Question) -> Relaxations:
+    """Return what the removal of constraints does, if the model can be read."""
+    if question.prover is None or not is_readable(question):
+        return Relaxations((), is_complete=False)
     work = PROOF_WORK / PROOFS_PER_QUERY
     with limited_to(block.deadline):
-        found = cheapest_relaxations(question, question.prover, work)
-    return tuple(f"{each.words} (cost {each.cost:.3g} without it)" for each in found)
+        return compute_relaxations(question, question.prover, work)
+
+
+def _computed_reasons(computed: Relaxations) -> tuple[Reason, ...]:
+    """Return the constraints without which the target can be reached, the cheapest first."""
+    found = []
+    for answer in computed.answers[:MOST_NAMED]:
+        words = " and ".join(each.words for each in answer.removed)
+        words = f"both {words}" if len(answer.removed) > 1 else words
+        features = tuple(name for each in answer.removed for name in each.features)
+        row = answer.row, answer.output, answer.cost
+        found.append(Reason(words, "computed", features, *row))
+    return tuple(found)
+
+
+def _binding_constraints(
+    question: Question, reasons: Sequence[Reason], query: Mapping[Hashable, Any]
+) -> tuple[BindingConstraint, ...]:
+    """Return constraints with the changes that show their effect; `query` are its cells by name."""
+    region = question.region
+    rows = [region.query if each.row is None else each.row for each in reasons]
+    if not rows:
+        return ()
+    X = np.array(rows)
+    numbers = np.full(len(X), question.query_number)
+    cells = by_feature(region.schema, rows_of(question.evaluator.rows(X, numbers)))
+    found = []
+    for reason, changed, by_name in zip(reasons, region.changes(X), cells, strict=True):
+        changes = {name: (query[name], by_name[name]) for name in compress(region.names, changed)}
+        found.append(
+            BindingConstraint(
+                reason.words,
+                reason.evidence,
+                reason.features,
+                changes,
+                reason.output,
+                reason.cost,
+            )
+        )
+    return tuple(found)
 
 
 def _status(question: Question, verdict: Verdict | None) -> Status:

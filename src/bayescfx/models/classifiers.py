@@ -12,13 +12,11 @@ import pandas as pd
 from bayescfx.checks import check, is_hashable, shown
 from bayescfx.data.values import as_python
 from bayescfx.errors import ModelError, suggest
-from bayescfx.models.adapters import adapter_of
 from bayescfx.models.categories import categories_of
 from bayescfx.models.identity import class_of
 from bayescfx.models.input_columns import Category, as_fitted
+from bayescfx.models.labels import LISTED_LABELS, Labels, as_classifier
 from bayescfx.models.model import Model, answered, as_model, kind_of
-
-_LISTED_CLASSES = 20  # in an error message
 
 
 def probability(clf: object, label: object = None) -> Model:
@@ -47,13 +45,28 @@ def probability(clf: object, label: object = None) -> Model:
     (array([0.5, 0.5]), 'logit')
     """
     name, local = class_of(clf)
-    clf = as_classifier(clf)
-    if not hasattr(clf, "predict_proba"):
-        return _callable_probability(clf, label)
-    classes = _classes(clf)
-    column = _class_column(classes, label)
-    predict = partial(predict_column, clf, categories_of(clf), column, len(classes))
-    return Model(predict, link="logit", name=f"P({classes[column]!r}) by {name}", local=local)
+    wrapped = as_classifier(clf)
+    if not hasattr(wrapped, "predict_proba"):
+        return _callable_probability(wrapped, label)
+    classes = _classes(wrapped)
+    labels = Labels(wrapped, tuple(classes), name, local)
+    return probability_model(labels, _class_column(classes, label))
+
+
+def probability_model(labels: Labels, column: int) -> Model:
+    """Return the probability of the label in a column as a model."""
+    clf = labels.estimator
+    label = labels.values[column]
+    predict = partial(predict_column, clf, categories_of(clf), column, len(labels.values))
+    return Model(
+        labels.wrap(predict),
+        link="logit",
+        name=f"P({label!r}) by {labels.name}",
+        local=labels.local,
+        output=f"probability of {label}",
+        labels=labels,
+        label=column,
+    )
 
 
 def _callable_probability(clf: object, label: object) -> Model:
@@ -66,14 +79,7 @@ def _callable_probability(clf: object, label: object) -> Model:
         )
     advice = "Let the callable return the probability of that label."
     check(label is None, "label", "None for a callable", label, ModelError, advice)
-    return Model(as_model(clf).predict, link="logit")
-
-
-def as_classifier(model: object) -> object:
-    """Return the model with ``predict_proba`` if its library is known and it is a classifier."""
-    adapter = adapter_of(model)
-    classifier = None if adapter is None else adapter.classifier(model)
-    return model if classifier is None else classifier
+    return Model(as_model(clf).predict, link="logit", output="probability")
 
 
 def predict_column(
@@ -123,8 +129,8 @@ def _is_class(value: object, classes: list[object]) -> bool:
 
 def _unknown_label(classes: list[object], label: object) -> ModelError:
     """Return the error for a label that is no class."""
-    listed = ", ".join(map(repr, classes[:_LISTED_CLASSES]))
-    if len(classes) > _LISTED_CLASSES:
+    listed = ", ".join(map(repr, classes[:LISTED_LABELS]))
+    if len(classes) > LISTED_LABELS:
         listed += ", …"
     hint = f".{suggest(label, classes)}"
     if label is None:

@@ -15,9 +15,10 @@ from bayescfx.checks import check, is_a
 from bayescfx.errors import ModelError, suggest
 from bayescfx.models.adapters import Predict
 from bayescfx.models.categories import column_knowledge
-from bayescfx.models.classifiers import as_classifier, probability
+from bayescfx.models.classifiers import probability
 from bayescfx.models.input_columns import match_columns, unmatched
-from bayescfx.models.model import as_model
+from bayescfx.models.labels import as_classifier, read_labels
+from bayescfx.models.model import Model, as_model, bare_classifier
 
 _LISTED_COLUMNS = 12  # in an error message
 
@@ -184,8 +185,24 @@ class Loaded:
             )
         for wrap, *arguments in self._wrappers():
             wrapped = as_model(score)
-            score = replace(wrapped, predict=partial(wrap, wrapped.predict, *arguments))
+            labels = wrapped.labels
+            if labels is not None:
+                labels = replace(labels, wrappers=(*labels.wrappers, (wrap, *arguments)))
+            predict = partial(wrap, wrapped.predict, *arguments)
+            score = replace(wrapped, predict=predict, labels=labels)
         return score
+
+    def classifier(self) -> Model:
+        """Return the classifier as a model whose output is chosen by a target."""
+        labels = read_labels(self.model)
+        if labels is None:
+            return as_model(self.scoring())
+        wrappers = tuple(self._wrappers())
+        return bare_classifier(replace(labels, wrappers=wrappers), self.model)
+
+    def usual_label(self, label: str | None) -> str | None:
+        """Return a label, or the last one of a classifier if none is given."""
+        return str(self.labels[-1]) if label is None and self.labels else label
 
     def _wrappers(self) -> Iterator[tuple[Any, ...]]:
         """Yield the functions that call the model as it needs it, each with its arguments."""
@@ -208,7 +225,8 @@ class Loaded:
         classifier = as_classifier(self.model)
         if hasattr(classifier, "predict_proba"):
             return probability(self.model, chosen)
-        return partial(_decision_value, classifier, chosen)
+        decision = partial(_decision_value, classifier, chosen)
+        return replace(as_model(decision), output=f"decision value of {chosen}")
 
     def _check_label(self, label: str | None, by_text: Mapping[str, Any]) -> None:
         """Raise if the label is unknown, or missing for more than two classes."""

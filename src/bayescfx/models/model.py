@@ -12,6 +12,7 @@ import numbers
 import sys
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ from bayescfx.data.values import as_python
 from bayescfx.errors import ModelError
 from bayescfx.models.adapters import Predict, adapter_of, fitted
 from bayescfx.models.identity import ModelIdentity, class_of, fingerprint
+from bayescfx.models.labels import Labels, read_labels, returns_labels
 
 Link: TypeAlias = Literal["logit"]
 
@@ -51,6 +53,11 @@ class Model:
     content: str | None = None  # a digest of what it was read from, if known
     like: Any = None  # an empty table of polars or Arrow, if it takes such tables
     inner: Predict | None = None  # what `predict` wraps, if it only guards it; it can be read
+    output: str | None = None  # what the output is called in texts; None: prediction
+    note: str | None = None  # what readers of its outputs must know
+    labels: Labels | None = None  # of a classifier
+    label: int | None = None  # the position of the label whose probability it returns
+    is_bare: bool = False  # a classifier whose target says which number is its output
 
     def __call__(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite."""
@@ -59,6 +66,21 @@ class Model:
         if bad.size:
             raise self.fault(rows, int(bad[0]), y[bad[0]])
         return y
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What readers of the outputs should know, as in `Explanation.about`."""
+        facts = {"output": self.output, "note": self.note}
+        return {name: text for name, text in facts.items() if text is not None}
+
+    def predicted_labels(self, rows: Rows) -> tuple[Any, ...]:
+        """Return the label predicted for each row; none unless it is a classifier that runs here.
+
+        Rows that are scored for their labels do not count, which no other model allows.
+        """
+        if self.labels is None or not self.local:
+            return ()
+        return tuple(self.labels.predict(rows))
 
     def fingerprint(self) -> str | None:
         """Return a digest of the model's content; None for functions."""
@@ -156,6 +178,9 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
     made = model
     if not isinstance(made, Model):
         predict = _predict_function(model)
+        labels = read_labels(model) if returns_labels(model) else None
+        if labels is not None:
+            return bare_classifier(labels, model, schema)
         if predict is None:
             raise _not_callable(model)
         made = Model(predict, None, *class_of(model), origin=model)
@@ -163,6 +188,25 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
         return made
     like = schema.like if adapter_of(model) is None else None
     return replace(made, names=tuple(schema.places), like=like)
+
+
+def bare_classifier(labels: Labels, model: object, schema: Schema | None = None) -> Model:
+    """Return a classifier as a model whose output is chosen by the target."""
+    names = None if schema is None else tuple(schema.places)
+    predict = partial(refuse_rows, labels.estimator, labels.listed)
+    return Model(
+        predict, None, labels.name, labels.local, names, model, labels=labels, is_bare=True
+    )
+
+
+def refuse_rows(_: object, listed: str, rows: Rows) -> object:
+    """Raise the error for a classifier that is used as if it returned numbers."""
+    raise ModelError(
+        f"`model` must return numbers; it is a classifier of the labels {listed}, asked for "
+        f"{len(rows)} rows without a target.",
+        parameter="model",
+        advice="Pass bayescfx.probability(model, label).",
+    )
 
 
 def _not_callable(model: object) -> ModelError:

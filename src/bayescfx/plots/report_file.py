@@ -56,7 +56,7 @@ def report(
         to the answer's own `about`. The date is today's; ``{"date": ""}`` leaves it out.
     """
     first = answer if isinstance(answer, Explanation) else next(iter(answer), None)
-    known = {} if first is None else dict(first.about)
+    known = {} if first is None else dict(answer.about)
     if isinstance(answer, Explanations):
         known.pop("row", None)  # that of the first answer only
     facts = About.of(known, about, title=title, output=output, unit=unit)
@@ -175,7 +175,10 @@ def _pictures(answer: Explanation | Explanations, about: About) -> Iterator[tupl
     if isinstance(answer, Explanation):
         view = View.of(answer)
         for k, counterfactual in enumerate(answer.counterfactuals):
-            yield f"{k + 1}. {wording.moves(counterfactual.changes)}", change_info(view, k)
+            yield (
+                f"{k + 1}. {wording.moves(counterfactual.changes, counterfactual.follows)}",
+                change_info(view, k),
+            )
         yield "How the search went", convergence_info(answer)
         yield f"Potential of each {about.output}", potential_info(answer)
         return

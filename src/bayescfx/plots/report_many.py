@@ -164,7 +164,7 @@ def _answer_line(label: str, answer: Explanation, has_targets: bool, number: str
     if has_targets:
         cells += f"<td>{escape(answer_text.wanted(answer))}</td>"
     table = change_table(change_info(View.bare(answer), most=ALL_CHANGES))
-    changes = folded(wording.moves(answer.best.changes), table)
+    changes = folded(wording.moves(answer.best.changes, answer.best.follows), table)
     return (
         f'<tr data-status="{answer.status.replace("_", " ")}"><th scope="row">{escape(label)}</th>'
         f'{cells}<td class="left" data-key="{answer.best.n_changes}">{changes}</td>'

@@ -20,6 +20,7 @@ from bayescfx.plots.report_page import About, badge, change_table, folded, note,
 from bayescfx.result import answer_text, wording
 from bayescfx.result.answer_text import REASONS, valid_text
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.kept_values import kept_text
 from bayescfx.result.menu import MENU_HEAD
 
 _MATHEMATICS = (
@@ -57,7 +58,7 @@ def _lead(answer: Explanation, about: About) -> Iterable[str]:
         n_changes = wording.count(answer.best.n_changes, "change")
         listed = ""
         if answer.best.n_changes <= _FEW_CHANGES:
-            listed = f": {wording.moves(answer.best.changes)}"
+            listed = f": {answer_text.best_moves(answer)}"
         yield note(f"With {n_changes} it is {then}{listed}.", "lead")
     yield markup.paragraph(answer.verdict)
 
@@ -73,6 +74,9 @@ def _changes(answer: Explanation, infos: list[ChangeInfo], about: About) -> Iter
             yield f"<h3>Answer {k + 1}{suffix}</h3>"
         if counterfactual.changes:
             yield change_table(info)
+        kept = kept_text(answer, counterfactual)
+        if kept:
+            yield note(kept)
         if counterfactual.valid_ranges:
             yield note(valid_text(counterfactual))
     if any(info.has_effects for info in infos):

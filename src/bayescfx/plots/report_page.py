@@ -128,7 +128,10 @@ def change_table(info: ChangeInfo) -> str:
         kind = ' class="follows"' if change.derived else ""
         effect = "follows" if change.derived else change.effect_text
         cells = [change.before, change.after]
-        line = _change_line(named(change.name), _change_scale(change), cells, effect, has_effects)
+        name = named(change.name)
+        if change.derived and not has_effects:
+            name += " follows"
+        line = _change_line(name, _change_scale(change), cells, effect, has_effects)
         lines += f"<tr{kind}>{line}</tr>"
     prediction = info.prediction
     scale = _prediction_scale(prediction)

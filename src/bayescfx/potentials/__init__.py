@@ -1,5 +1,10 @@
 """Potentials of the output, and targets that become potentials (Section 2)."""
 
+from bayescfx.potentials.class_targets import Becomes as Becomes
+from bayescfx.potentials.class_targets import ClassTarget as ClassTarget
+from bayescfx.potentials.class_targets import Flips as Flips
+from bayescfx.potentials.class_targets import becomes as becomes
+from bayescfx.potentials.class_targets import flips as flips
 from bayescfx.potentials.ep_family import AEP as AEP
 from bayescfx.potentials.ep_family import SEP as SEP
 from bayescfx.potentials.ep_family import Valley as Valley

@@ -1,12 +1,13 @@
-"""Targets as text: ``"+20%"``, ``"=+20%"``, ``">= 150"``, ``"140..160"`` and so on."""
+"""Targets as text: ``"+20%"``, ``"=+20%"``, ``">= 150"``, ``"becomes good 0.7"`` and so on."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from bayescfx.errors import TARGET_SYNTAX, TargetError
-from bayescfx.potentials import Target, targets
+from bayescfx.potentials import Target, becomes, flips, targets
 
 #: The forms of a text; P is a number without sign, N one that may be negative, A an amount, perhaps
 #: in percent, and S one with a sign. A sign at the beginning, or after "=", means a change.
@@ -34,6 +35,13 @@ _LETTERS = {
     "A": f"({_UNSIGNED}){_UNIT}",
     "S": rf"([+-]\s*{_UNSIGNED}){_UNIT}",
 }
+#: A label, perhaps in quotes, and its least probability, which has a point or a per cent sign.
+_BECOMES = re.compile(
+    r"\s*becomes?\s+(?P<quote>['\"]?)(?P<label>\S.*?)(?P=quote)"
+    r"(?:\s*(?:>=|with a probability of at least)\s*(?P<least>\d*\.?\d+\s*%?)"
+    r"|\s+(?P<probability>\d*\.\d+|\d*\.?\d+\s*%))?\s*",
+    re.IGNORECASE,
+)
 #: A comparison with a change, which is none: its side, and its amount.
 _COMPARED_CHANGE = re.compile(
     r"(?P<side>(?P<least>>=|=>|≥|>|at least)|<=|=<|≤|<|at most)\s*(?P<sign>[+-]?)\s*"
@@ -47,8 +55,13 @@ def parse_target(text: str) -> Target:
     return make(*numbers, **named)
 
 
-def parse_call(text: str) -> tuple[Callable[..., Target], list[float], dict[str, float]]:
+def parse_call(text: str) -> tuple[Callable[..., Target], list[Any], dict[str, float]]:
     """Return the function that makes the target of a text, and its arguments."""
+    if text.strip().lower() in ("flip", "flips"):
+        return flips, [], {}
+    match = _BECOMES.fullmatch(text)
+    if match is not None:
+        return becomes, [match["label"]], _named_probability(match)
     plain = " ".join(text.lower().replace("−", "-").split())
     for form, make in FORMS.items():
         pattern = "".join(_LETTERS.get(letter, letter) for letter in form)
@@ -60,6 +73,15 @@ def parse_call(text: str) -> tuple[Callable[..., Target], list[float], dict[str,
             return make, [], {unit: float(match[1].replace(" ", ""))}
         return make, [float(number) for number in match.groups()], {}
     raise TargetError(f"the target must be like {TARGET_SYNTAX}; got {text!r}.{_advice(plain)}")
+
+
+def _named_probability(match: re.Match[str]) -> dict[str, float]:
+    """Return the probability after a label as an argument, if there is one."""
+    text = match["least"] or match["probability"]
+    if text is None:
+        return {}
+    number = float(text.rstrip("% "))
+    return {"probability": number / 100.0 if text.endswith("%") else number}
 
 
 def _advice(plain: str) -> str:

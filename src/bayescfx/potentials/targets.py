@@ -467,6 +467,7 @@ def target_from_dict(data: Mapping[str, Any]) -> Target:
     functions = (reach, increase, decrease, change, between, at_least, at_most)
     makers: dict[str, Callable[..., Target]] = {make.__name__: make for make in functions}
     makers["potential"] = _shaped
+    makers |= _class_makers()
     rest = dict(data)
     kind = rest.pop("kind", None)
     if not isinstance(kind, str) or kind not in makers:
@@ -477,6 +478,13 @@ def target_from_dict(data: Mapping[str, Any]) -> Target:
         return makers[kind](**rest)
     except TypeError as error:
         raise TargetError(f"a target of kind {kind!r} can't be read from {rest!r}.") from error
+
+
+def _class_makers() -> dict[str, Callable[..., Target]]:
+    """Return what makes the targets of classifiers; their module refers to this one."""
+    from bayescfx.potentials.class_targets import becomes_from_dict, flips_from_dict
+
+    return {"becomes": becomes_from_dict, "flips": flips_from_dict}
 
 
 def _shaped(family: str, **numbers: Any) -> Shaped:

@@ -12,6 +12,7 @@ from bayescfx.requests.settings import OPTIONS
 
 #: Advice for the command line by parameter, where the error gives advice for Python.
 COMMAND_LINE_ADVICE = {
+    "class_target": "Ask for a number, such as '>= 150'.",
     "columns": "Leave out those it was not trained on, with --drop.",
     "evaluations": "Use another file for each model; if it has changed, add --forget.",
     "model": "For a classifier pass --label LABEL.",
@@ -29,6 +30,7 @@ COMMAND_LINE_ADVICE = {
 #: Advice for visitors of the page; only the operator can change the model, the data and files.
 PAGE_ADVICE = {
     **dict.fromkeys(COMMAND_LINE_ADVICE, "Tell the operator of this page."),
+    "class_target": "Ask for a number, such as '>= 150'.",
     "na": "Correct the cell.",
     "percent": COMMAND_LINE_ADVICE["percent"],
     "rule": COMMAND_LINE_ADVICE["rule"],

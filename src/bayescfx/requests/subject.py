@@ -19,6 +19,7 @@ from bayescfx.arrays import Array
 from bayescfx.data import Feature, infer
 from bayescfx.data.values import as_number
 from bayescfx.errors import SettingsError, suggest
+from bayescfx.models.class_scores import class_target
 from bayescfx.models.input_columns import has_level
 from bayescfx.models.loaded import Loaded
 from bayescfx.models.model import Model as Model
@@ -262,8 +263,9 @@ def _without_identifier(
         f"the model scores {2 * len(rows)} rows, beside the budget, to show whether it predicts "
         f"from {column!r}."
     )
-    with_column = as_model(loaded.scoring(settings.label))(rows[loaded.select([*rows.columns])])
-    without = as_model(bare.scoring(settings.label))(some[bare.select([*some.columns])])
+    label = loaded.usual_label(settings.label)
+    with_column = as_model(loaded.scoring(label))(rows[loaded.select([*rows.columns])])
+    without = as_model(bare.scoring(label))(some[bare.select([*some.columns])])
     if not np.array_equal(with_column, without):
         raise SettingsError(
             f"--id must not be a column that the model predicts from; its outputs depend on "
@@ -309,7 +311,7 @@ def _accepts(loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Co
         return True
     console.note("the model scores one or two rows, beside the budget, to show how it takes dates.")
     try:
-        as_model(loaded.scoring(settings.label))(data.iloc[:1])
+        as_model(loaded.scoring(loaded.usual_label(settings.label)))(data.iloc[:1])
     except Exception:  # a model may raise anything
         return False
     return True
@@ -368,12 +370,16 @@ def _has_levels(kind: Any) -> bool:
 
 def identify_model(subject: Subject, settings: Settings, console: Console) -> Model:
     """Return the model that is explained, identified by the content of its file."""
-    model = as_model(subject.loaded.scoring(settings.label))
     labels = subject.loaded.labels
-    if labels and settings.label is None:
+    names_label = settings.label is None and bool(settings.target)
+    if labels and names_label and class_target(settings.target) is not None:
+        model = subject.loaded.classifier()
+    else:
+        model = as_model(subject.loaded.scoring(settings.label))
+    if labels and settings.label is None and not model.is_bare:
         console.note(
-            f"the model is a classifier; predictions are its score of {labels[-1]!r}. "
-            "Choose another label with --label."
+            f"the model is a classifier; its output is the {model.output or 'score'}. Choose "
+            "another label with --label."
         )
     path = Path(settings.model)
     if not os.path.isfile(path):

@@ -39,11 +39,18 @@ def answer_frame(answer: Explanation) -> pd.DataFrame:
     names = list(rows.columns)
     figures = [figures_of(answer, found) for found in answer.counterfactuals]
     tail = [name for name in TAIL if name != "plausibility" or answer.best.plausibility is not None]
+    head = list(HEAD)
+    if answer.labels:
+        before_label, *after = answer.labels
+        for line, label in zip(figures, after, strict=True):
+            line |= {"query_label": before_label, "label": label}
+        head.append("query_label")
+        tail.insert(1, "label")
     before = as_frame(answer.query_rows).iloc[[0] * len(rows), movable_columns(answer.space)]
     before = before.reset_index(drop=True)
     before.columns = pd.Index(names_before(before.columns, names))
     taken = [*names, *before.columns]
-    parts = [_figure_columns(figures, HEAD, taken), rows, before]
+    parts = [_figure_columns(figures, head, taken), rows, before]
     return pd.concat([*parts, _figure_columns(figures, tail, taken)], axis=1)
 
 
@@ -57,7 +64,9 @@ def _figure_columns(
 
 def figures_of(answer: Explanation, found: Counterfactual) -> dict[str, Any]:
     """Return what a line of a table says about a counterfactual, by the names of its columns."""
-    changes = wording.moves(found.changes) if found.changes else answer_text.best_moves(answer)
+    changes = answer_text.best_moves(answer)
+    if found.changes:
+        changes = wording.moves(found.changes, found.follows)
     return {
         "status": answer.status,
         "query_output": answer.output,

@@ -10,10 +10,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.potentials import Intervals
+from bayescfx.potentials.class_targets import Becomes, Flips
 from bayescfx.potentials.targets import Shift
 from bayescfx.result.counterfactual import OPTIMAL_BEFORE_ROUNDING
+from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.valid_range import ranges_text
 from bayescfx.result.wording import (
+    LABEL_LINE,
     ROUNDING,
     Output,
     aligned,
@@ -21,7 +24,9 @@ from bayescfx.result.wording import (
     cell,
     count,
     intervals,
+    labels_move,
     moves,
+    name_of,
     number,
     number_apart,
     percent,
@@ -29,6 +34,7 @@ from bayescfx.result.wording import (
 )
 
 if TYPE_CHECKING:
+    from bayescfx.result.binding_constraint import BindingConstraint
     from bayescfx.result.counterfactual import Counterfactual
     from bayescfx.result.explanation import Explanation
 
@@ -47,18 +53,18 @@ REASONS = {
 }
 #: The direction of a change, in words; `reach` has that of its sign.
 DIRECTIONS = {"increase": "above", "decrease": "below", "change": "below or above"}
+#: How many times as much an answer costs at most because its numbers are short decimals.
+MOST_ROUNDING = 1.0101
 #: Costs that differ by less, as a share, are the same: proofs round their bounds down.
 SAME_COST = 1e-6
-#: How the texts of `Explanation.binding` begin that name no constraint of the user.
+#: How the words of a binding constraint begin that names no constraint of the user.
 DATA_RANGE = "data range of "
-#: How they end where the cost without the constraint was computed.
-COMPUTED = "without it)"
 
 
 def answer_lines(answer: Explanation) -> list[str]:
     """Return the lines of an answer as printed."""
     changes = [f"  {line}" for line in _change_lines(answer)]
-    texts = [verdict(answer), *valid_texts(answer), facts(answer)]
+    texts = [verdict(answer), *kept_texts(answer), *valid_texts(answer), facts(answer)]
     menu = [] if answer.menu is None else ["", str(answer.menu)]
     return [target(answer), "", *changes, "", *texts, *menu]
 
@@ -74,7 +80,18 @@ def target(answer: Explanation) -> str:
         way = DIRECTIONS.get(answer.target.kind, "above" if size > 0.0 else "below")
         amount = f"{number(abs(size))}{unit}"
         reference = f"{amount} {way} {now}"
-    return f"Target: {output} {output.number(intervals(answer.wanted, write))} ({reference})"
+    wanted = output.number(intervals(answer.wanted, write))
+    return f"Target: {_label_words(answer)}{output} {wanted} ({reference})"
+
+
+def _label_words(answer: Explanation) -> str:
+    """Return ``predicted label good, `` for a target of labels; empty for others."""
+    asked = answer.target
+    if isinstance(asked, Flips):
+        return f"any label but {asked.predicted(answer.output)}, "
+    if isinstance(asked, Becomes) and asked.probability is None:
+        return f"{LABEL_LINE} {asked.label}, "
+    return ""
 
 
 def wanted(answer: Explanation) -> str:
@@ -102,8 +119,13 @@ def _change_lines(answer: Explanation) -> list[str]:
     write = compared(answer, answer.best)
     if not changes:
         return ["no change", f"{output}  {output.number(write(answer.output))}"]
-    rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
+    follows = answer.best.follows
+    names = sorted(changes, key=follows.__contains__)  # derived features come last
+    rows = [(name_of(name, follows), *both(*changes[name])) for name in names]
     rows.append((str(output), write(answer.output), output.number(write(answer.best.output))))
+    if answer.labels:
+        before, after = map(str, answer.labels[:2])
+        rows.append((LABEL_LINE, before, after))
     left = aligned([[name, first] for name, first, _ in rows], "<>")
     return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]
 
@@ -131,15 +153,19 @@ def changed_cells(answer: Explanation) -> list[list[str]]:
     """Return a line per changed feature, then the prediction: name, now, each counterfactual."""
     found = answer.counterfactuals
     before: dict[Any, Any] = {}
+    follows: set[Any] = set()
     for counterfactual in found:
         before |= {name: pair[0] for name, pair in counterfactual.changes.items()}
+        follows |= counterfactual.follows.keys()
     lines = []
-    for name, old in before.items():
-        lines.append([str(name), cell(old), *(_new_cell(c, name) for c in found)])
+    for name, old in sorted(before.items(), key=lambda item: item[0] in follows):
+        new = [_new_cell(counterfactual, name) for counterfactual in found]
+        lines.append([name_of(name, follows), cell(old), *new])
     after = [compared(answer, c)(c.output) for c in found]
     return [
         *lines,
         [Output.of(answer.about).label, compared(answer, answer.best)(answer.output), *after],
+        *([[LABEL_LINE, *map(str, answer.labels)]] if answer.labels else []),
     ]
 
 
@@ -176,6 +202,8 @@ def facts(answer: Explanation) -> str:
         cost = number_apart(best.cost, bounds, 3, rounding=SAME_COST)
         parts.append(cost_text(cost, best.distance, best.n_changes))
     parts.append(f"Scored {count(answer.n_evaluations, 'row')} ({answer.method}).")
+    if answer.about.get("note"):
+        parts.append(answer.about["note"])
     return "  ".join(parts)
 
 
@@ -192,14 +220,15 @@ def sentence(answer: Explanation) -> str:
     write = compared(answer, answer.best)
     moved = output.number(" → ".join(map(write, outputs)))
     wanted = output.number(intervals(answer.wanted, write))
-    return f"{best_moves(answer)}: {output} {moved}, target {wanted}"
+    labels = f" ({labels_move(*answer.labels[:2])})" if answer.labels else ""
+    return f"{best_moves(answer)}: {output} {moved}{labels}, target {wanted}"
 
 
 def best_moves(answer: Explanation) -> str:
     """Return the changes of the best counterfactual as a list."""
     if answer.stopped == "already met":
         return "already meets the target"
-    return moves(answer.best.changes)
+    return moves(answer.best.changes, answer.best.follows)
 
 
 def verdict(answer: Explanation) -> str:
@@ -235,9 +264,12 @@ def _optimality(answer: Explanation, reason: str) -> str:
     if answer.proof == OPTIMAL_BEFORE_ROUNDING and answer.bound is not None:
         bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)
         share = _percent_more(answer.best.cost, answer.bound)
+        why = "short decimals"
+        if answer.best.cost > MOST_ROUNDING * answer.bound:
+            why = "short decimals, and changes that are large enough to notice,"
         return (
-            f"Proven optimal before rounding: no allowed change costs less than {bound}; short "
-            f"decimals add {share}."
+            f"Proven optimal before rounding: no allowed change costs less than {bound}; {why} "
+            f"add {share}."
         )
     if answer.proof is not None and answer.bound is not None:
         bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)
@@ -290,19 +322,28 @@ def seen(answer: Explanation) -> tuple[str, str]:
 
 
 def _binding(answer: Explanation) -> list[str]:
-    """Return which constraints keep the target away, as far as the scored rows show."""
+    """Return which constraints keep the target away, and how that is known."""
+    texts = []
+    if answer.no_single_constraint:
+        texts.append("Removing a single constraint does not make it reachable (computed).")
     if not answer.binding:
-        return []
-    if all(text.endswith(COMPUTED) for text in answer.binding):
-        one_of = "one of these constraints" if len(answer.binding) > 1 else "this constraint"
-        return [f"Removing {one_of} would make it reachable: {'; '.join(answer.binding)}."]
-    means = _means(answer.binding)
-    return [f"{means} would bring it closer (estimated): {'; '.join(answer.binding)}."]
+        return texts
+    first = answer.binding[0]
+    if first.evidence == "guess":
+        listed = "; ".join(each.words for each in answer.binding)
+        return [*texts, f"{_means(answer.binding)} might bring it closer (a guess): {listed}."]
+    ends = tuple(chain.from_iterable(answer.wanted))
+    write = partial(number_apart, others=[answer.best.output, *ends])
+    shown = [f"{each.words} ({each.shown_by(write)})" for each in answer.binding]
+    one_of = "one of these constraints" if len(shown) > 1 else "this constraint"
+    effect = "make it reachable" if first.makes_reachable else "bring it closer"
+    how = " (checked)" if first.evidence == "checked" else ""
+    return [*texts, f"Removing {one_of} would {effect}{how}: {'; '.join(shown)}."]
 
 
-def _means(binding: tuple[str, ...]) -> str:
-    """Return what would bring the target closer, given the binding constraints."""
-    if all(text.startswith(DATA_RANGE) for text in binding):
+def _means(binding: tuple[BindingConstraint, ...]) -> str:
+    """Return what might bring the target closer, given the binding constraints."""
+    if all(each.words.startswith(DATA_RANGE) for each in binding):
         return "Only values beyond the data"
     if len(binding) == 1:
         return "Relaxing this constraint"

@@ -18,9 +18,11 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.models.identity import ModelIdentity
 from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
+from bayescfx.result.binding_constraint import BindingConstraint
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.menu import Menu
 from bayescfx.result.valid_range import ValidRange
+from bayescfx.result.wording import PREDICTION
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
@@ -32,7 +34,7 @@ FORMAT = 1
 # Fields of an answer by how they are written.
 _NUMBERS = ("output", "tolerance", "n_evaluations", "n_wanted")
 _SCALARS = (*_NUMBERS, "probability_reachable", "method", "seed", "status", "stopped", "jump")
-_PROOF = ("proof", "bound", "proof_reason")
+_PROOF = ("proof", "bound", "proof_reason", "no_single_constraint")
 _ARRAYS = ("wanted", "accepted", "reachable", "trace")
 # Fields of a counterfactual.
 _CELL_NUMBERS = ("output", "potential", "cost", "distance")
@@ -102,8 +104,9 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         "query": _write_row(answer.query, layout),
         "target": _write_target(answer.target),
         "counterfactuals": [_write_counterfactual(c, layout) for c in answer.counterfactuals],
-        "binding": list(answer.binding),
+        "binding": [each.to_dict() for each in answer.binding],
         "menu": None if answer.menu is None else answer.menu.to_dict(),
+        "labels": to_plain(list(answer.labels)),
         "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
@@ -117,8 +120,10 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
         **{name: to_plain(getattr(counterfactual, name)) for name in _CELL_SCALARS},
         "row": _write_row(counterfactual.row, layout),
         "changes": to_plain(changes),
+        "follows": to_plain(list(counterfactual.follows)),
         "valid_ranges": _write_ranges(counterfactual.valid_ranges),
         "proof": counterfactual.proof,
+        "output_name": counterfactual.output_name,
     }
 
 
@@ -161,8 +166,9 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
             _read_counterfactual(plain, layout) for plain in content["counterfactuals"]
         ),
         "reachable": tuple(arrays["reachable"]),
-        "binding": tuple(content["binding"]),
+        "binding": tuple(map(BindingConstraint.from_dict, content["binding"])),
         "menu": _read_menu(content.get("menu")),
+        "labels": tuple(from_plain(content.get("labels", []))),
         "about": content["about"],
         "trace": np.array(arrays["trace"], dtype=np.float64),
         "space": Space.from_dict(content["space"]),
@@ -195,8 +201,10 @@ def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfac
         **{name: from_plain(plain[name]) for name in _CELL_SCALARS},
         row=_read_row(plain["row"], layout),
         changes=changes,
+        follows={name: changes[name] for name in from_plain(plain.get("follows", []))},
         valid_ranges=_read_ranges(plain.get("valid_ranges")),
         proof=plain.get("proof"),
+        output_name=str(plain.get("output_name", PREDICTION.name)),
     )
 
 

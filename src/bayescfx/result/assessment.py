@@ -16,8 +16,10 @@ from bayescfx.data.schema import Schema, by_feature
 from bayescfx.data.tables import Row, Rows, as_pandas, pick, row_of, rows_of
 from bayescfx.data.values import is_missing
 from bayescfx.errors import QueryError, SpaceError, one_line
+from bayescfx.models.class_scores import scoring
 from bayescfx.models.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
+from bayescfx.potentials.class_targets import check_probability_target
 from bayescfx.potentials.targets import as_target
 from bayescfx.result import wording
 from bayescfx.result.answer_text import cost_text, miss
@@ -36,7 +38,7 @@ class WhatIf:
     query_output, output : float
         The model's outputs before and after.
     changes : dict
-        ``{name: (before, after)}`` for the features that differ.
+        ``{name: (before, after)}`` for the features that differ, derived ones included.
     broken : tuple of str
         Limits and rules of the space that the row breaks, in words.
     miss : float, optional
@@ -46,8 +48,12 @@ class WhatIf:
     cost, distance : float, optional
         What a search would minimise, and its part that grows with the size of the changes, as of
         a `Counterfactual`; None without a space, or if a cell becomes missing.
+    labels : tuple of two labels, optional
+        The labels predicted before and after, by a classifier that runs in this process.
     about : dict of str to str
         Name (``output``) and ``unit`` of the model's output.
+    follows : dict
+        The part of ``changes`` that follows from the others: derived features.
     """
 
     row: Row
@@ -59,19 +65,24 @@ class WhatIf:
     reached: bool | None = None
     cost: float | None = None
     distance: float | None = None
+    labels: tuple[Any, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    follows: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
     def n_changes(self) -> int:
-        """The number of changed features."""
-        return len(self.changes)
+        """The number of changed features, those that follow from others not counted."""
+        return len(self.changes) - len(self.follows)
 
     def __repr__(self) -> str:
         output = wording.Output.of(self.about)
         outputs = wording.number(self.output)
         if self.output != self.query_output:
             outputs = " → ".join(wording.pair_apart(self.query_output, self.output))
-        lines = [f"{wording.moves(self.changes)}: {output} {output.number(outputs)}"]
+        changes = wording.moves(self.changes, self.follows)
+        lines = [f"{changes}: {output} {output.number(outputs)}"]
+        if self.labels:
+            lines.append(f"{wording.LABEL_LINE} {wording.labels_move(*self.labels)}")
         if self.miss is not None:
             lines.append(self._verdict(output))
         if self.changes and self.cost is not None and self.distance is not None:
@@ -96,11 +107,15 @@ class TargetOutputs(NamedTuple):
     has_tolerance: bool
 
     @classmethod
-    def of(cls, target: object, output: float, tolerance: float) -> TargetOutputs | None:
-        """Return the goal of a query with this output; None without a target."""
+    def of(
+        cls, target: object, output: float, tolerance: float, model: Model
+    ) -> TargetOutputs | None:
+        """Return the goal of a query with this output of a model; None without a target."""
         if target is None:
             return None
         found = as_target(target, np.array([output]))
+        if model.link is not None:
+            check_probability_target(found, output)
         accepted = found.acceptance(output, tolerance)
         return cls(found.wanted(output), accepted, found.has_tolerance)
 
@@ -145,26 +160,46 @@ def what_if(
     """
     check(isinstance(changes, Mapping), "changes", "a dict of feature to value", changes)
     is_constrained = space is not None
-    if space is None:
-        space = _space_of_row(query)
+    space = _space_of_row(query) if space is None else space
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     region = around(space, query)
     X = _changed_codes(space, region, changes)
     rows = region.rows(np.vstack([region.query, X]))
-    query_output, output = as_model(model, region.schema)(rows).tolist()
-    goal = TargetOutputs.of(target, query_output, tolerance)
+    scored, asked = scoring(as_model(model, region.schema), target, rows[:1])
+    query_output, output = scored(rows).tolist()
+    goal = TargetOutputs.of(asked, query_output, tolerance, scored)
     cost, distance = _cost(space, query, X) if is_constrained else (None, None)
+    changed = changes_of(region, X, rows)[0]
+    broken = (*broken_constraints(space, region, X)[0], *_overruled(space, region, X[0], changes))
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
-        changes=changes_of(region, X, rows)[0],
-        broken=broken_constraints(space, region, X)[0] if is_constrained else (),
+        changes=changed,
+        follows=derived_part(region, changed),
+        broken=broken if is_constrained else (),
         miss=None if goal is None else goal.miss(output),
         reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
         cost=cost,
         distance=distance,
+        labels=scored.predicted_labels(rows),
+        about=scored.about,
     )
+
+
+def _overruled(
+    space: Space, region: Region, row: Array, changes: Mapping[Any, Any]
+) -> Iterator[str]:
+    """Yield the derived features whose given values differ from those that follow, in words."""
+    values = {space.name(name): value for name, value in changes.items()}
+    for j in np.flatnonzero(region.recomputed).tolist():
+        name = region.names[j]
+        feature = region.schema.features[name]
+        value = values.get(name)
+        code = np.nan if is_missing(value) else feature.code(value, name, "changes")
+        if not np.isnan(code) and code not in (row[j], region.query[j]):
+            actual, other = feature.display(float(row[j]), code)
+            yield f"{name!r} follows from other features: it is {actual}, not {other}"
 
 
 def _cost(space: Space, query: object, X: Array) -> tuple[float | None, float | None]:
@@ -188,8 +223,13 @@ def _changed_codes(space: Space, region: Region, changes: Mapping[Any, Any]) -> 
     values = {space.name(key): value for key, value in changes.items()}
     X = region.query[None].copy()
     for name, value in values.items():
-        code = schema.features[name].code
-        X[0, schema.positions[name]] = np.nan if is_missing(value) else code(value, name, "changes")
+        j = schema.positions[name]
+        X[0, j] = np.nan
+        if not is_missing(value):
+            X[0, j] = schema.features[name].code(value, name, "changes")
+            # 3.9 in a column of single precision is the number that is printed as 3.9.
+            rounded = region.axes[j].round(X[:, j])
+            X[:, j] = np.where(np.isfinite(rounded), rounded, X[:, j])
     X = region.complete(X)
     misfits = _misfitting_codes(region, X)
     if misfits.any():
@@ -315,9 +355,10 @@ def _figures(
     wider = space.including(rows)
     region = around(space, query, schema=wider.schema)
     X = region.encode(rows)
-    f = as_model(model, region.schema)
-    query_output = float(f(region.rows(region.query[None]))[0])
-    goal = TargetOutputs.of(target, query_output, tolerance)
+    query_row = region.rows(region.query[None])
+    f, asked = scoring(as_model(model, region.schema), target, query_row)
+    query_output = float(f(query_row)[0])
+    goal = TargetOutputs.of(asked, query_output, tolerance, f)
     output, faults = _scores(f, region.rows(X))
     changes = changes_of(region, X, region.rows(np.vstack([region.query, X])))
     unruled = wider.with_fields(rules=())
@@ -328,8 +369,11 @@ def _figures(
     measure = around(unrestricted(wider), query)
     figures["cost"] = measure.cost(X)
     figures["distance"] = measure.distance(X)
-    figures["n_changes"] = pd.array([len(each) for each in changes], dtype="Int64")
-    figures["changes"] = [wording.moves(each) for each in changes]
+    follows = [derived_part(region, each) for each in changes]
+    sizes = [len(each) - len(part) for each, part in zip(changes, follows, strict=True)]
+    figures["n_changes"] = pd.array(sizes, dtype="Int64")
+    pairs = zip(changes, follows, strict=True)
+    figures["changes"] = [wording.moves(each, part) for each, part in pairs]
     figures["broken"] = _broken_texts(broken_constraints(space, region, X), faults)
     figures |= _figures_of_data(space, unruled, region, X)
     if goal is not None:
@@ -404,7 +448,8 @@ def broken_constraints(space: Space, region: Region, X: Array) -> list[tuple[str
             broken[i].append(text)
     for label, holds in _constraints(region, X):
         for i in np.flatnonzero(~holds).tolist():
-            broken[i].append(label)
+            if label not in broken[i]:  # strict limits
+                broken[i].append(label)
     return list(map(tuple, broken))
 
 
@@ -478,10 +523,17 @@ def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tupl
     `rows` are the same rows in the user's columns, after the query's.
     """
     before, *after = by_feature(region.schema, rows_of(rows))
-    became_missing = (np.isnan(region.query) != np.isnan(X)) & ~region.recomputed
-    is_changed = region.changes(X) | became_missing
+    differs = ~same_codes(X, region.query)
     changes = []
     for i, cells in enumerate(after):
-        names = compress(region.names, is_changed[i])
+        names = compress(region.names, differs[i])
         changes.append({name: (before[name], cells[name]) for name in names})
     return changes
+
+
+def derived_part(
+    region: Region, changes: Mapping[Hashable, tuple[Any, Any]]
+) -> dict[Hashable, tuple[Any, Any]]:
+    """Return the part of some changes that follows from the others: derived features."""
+    places = region.schema.positions
+    return {name: pair for name, pair in changes.items() if region.recomputed[places[name]]}

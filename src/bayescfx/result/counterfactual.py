@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bayescfx import markup
@@ -29,7 +29,8 @@ class Counterfactual:
     potential : float
         The potential of the output: 1 at its peak, 0 at worst.
     changes : dict
-        ``{name: (before, after)}`` for the features that were changed.
+        ``{name: (before, after)}`` for each feature that differs from the query, derived ones
+        included: applied to the query, they give the row.
     cost : float
         What the search minimises: ``distance`` plus the price of a change times ``n_changes``; see
         `Space.cost`.
@@ -52,6 +53,11 @@ class Counterfactual:
         rounding"`` if that was so until its numbers became short decimals, which adds at most one
         per cent to the cost. The best answer may be proven ``"within 3 %"`` only. None if nothing
         is proven.
+    output_name : str, default "prediction"
+        What the output is called, such as "probability of good".
+    follows : dict
+        The part of ``changes`` that follows from the others: derived features. They are not
+        counted in ``n_changes``, and have no cost.
 
     Examples
     --------
@@ -70,17 +76,27 @@ class Counterfactual:
     distance: float = 0.0
     valid_ranges: Mapping[Any, ValidRange] | None = None
     proof: str | None = None
+    output_name: str = wording.PREDICTION.name
+    follows: Mapping[Any, tuple[Any, Any]] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> dict[Any, tuple[Any, Any]]:
+        """The changes that have to be made: those of ``changes`` that follow from no other."""
+        return {name: pair for name, pair in self.changes.items() if name not in self.follows}
 
     @property
     def n_changes(self) -> int:
-        """The number of changed features, each of which has its price in the cost."""
-        return len(self.changes)
+        """The number of chosen changes, each of which has its price in the cost."""
+        return len(self.changes) - len(self.follows)
 
     def __repr__(self) -> str:
-        return f"Counterfactual({wording.moves(self.changes)}: {self._figures})"
+        return f"Counterfactual({wording.moves(self.changes, self.follows)}: {self._figures})"
 
     def _repr_html_(self) -> str:
-        lines = [[str(name), *wording.both(*pair)] for name, pair in self.changes.items()]
+        lines = [
+            [wording.name_of(name, self.follows), *wording.both(*pair)]
+            for name, pair in self.changes.items()
+        ]
         table = markup.table(["", "before", "after"], lines) if lines else ""
         figures = self._figures if lines else f"No change: {self._figures}"
         return markup.page(table, markup.paragraph(f"{figures[:1].upper()}{figures[1:]}."))
@@ -90,4 +106,4 @@ class Counterfactual:
         """Return ``prediction 171, valid, cost 1.2``."""
         output = wording.number(self.output)
         validity = "valid" if self.valid else "not valid"
-        return f"prediction {output}, {validity}, cost {wording.number(self.cost)}"
+        return f"{self.output_name} {output}, {validity}, cost {wording.number(self.cost)}"

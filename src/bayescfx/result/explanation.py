@@ -19,13 +19,16 @@ from bayescfx.data.values import same_cell
 from bayescfx.errors import ArchiveError, SettingsError, SpaceError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
+from bayescfx.models.class_scores import claimed
 from bayescfx.models.model import as_model
 from bayescfx.potentials import Intervals, Target
 from bayescfx.result import answer_text, archive
 from bayescfx.result.answer_frame import answer_frame
 from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around
+from bayescfx.result.binding_constraint import BindingConstraint
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.kept_values import kept_texts
 from bayescfx.result.menu import MENU_HEAD, Menu
 from bayescfx.result.trace import RunLengths
 from bayescfx.result.verification import violations
@@ -77,9 +80,13 @@ class Explanation:
         Share of the wanted change by which an exact target may be missed.
     probability_reachable : float, optional
         The surrogate's probability that the target can be reached under the constraints.
-    binding : tuple of str
-        The binding constraints: limits and rules that keep the target away, as far as the scored
-        rows show.
+    binding : tuple of BindingConstraint
+        The binding constraints if the target was missed: fixed features, limits, rules and the
+        bound on changes that keep it away. Each says whether that was computed, was checked by
+        asking the model, or is a guess.
+    no_single_constraint : bool
+        Whether it is computed that the target stays out of reach whichever single constraint is
+        removed.
     method : str
         The searches that were used.
     seed : int, optional
@@ -100,6 +107,9 @@ class Explanation:
         Why there is no proof, or no complete one; empty otherwise.
     menu : Menu, optional
         Which sets of features can reach the target, if it was asked for.
+    labels : tuple
+        For a target such as ``becomes("good")``, the labels that the classifier predicts for the
+        query and for each counterfactual, if it runs in this process; else empty.
     about : dict of str to str
         Facts for the reader, as ``{"model": "rates.onnx", "row": "4711"}``; ``output`` and ``unit``
         name the model's output in texts, tables and plots, ``title`` is the title of a report.
@@ -122,7 +132,8 @@ class Explanation:
     trace: RunLengths = RunLengths()  # noqa: RUF009  # shared by all answers: it has no state
     tolerance: float = 0.05
     probability_reachable: float | None = None
-    binding: tuple[str, ...] = ()
+    binding: tuple[BindingConstraint, ...] = ()
+    no_single_constraint: bool = False
     method: str = "bayes-cfx"
     seed: int | None = None
     jump: tuple[float, float] | None = None
@@ -131,6 +142,7 @@ class Explanation:
     bound: float | None = None
     proof_reason: str = ""
     menu: Menu | None = None
+    labels: tuple[Any, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -181,7 +193,8 @@ class Explanation:
         ----------
         changes_only : bool, default False
             Show only the columns in which a counterfactual differs from the query, with ``"-"``
-            where it does not, and the figures from ``output`` to ``plausibility``.
+            where it does not, and the figures from ``output`` to ``plausibility``. If some of
+            these columns are derived, ``follows`` names them.
         """
         check(isinstance(changes_only, bool), "changes_only", "True or False", changes_only)
         if not changes_only:
@@ -200,7 +213,10 @@ class Explanation:
         return names if self.best.plausibility is None else (*names, "plausibility")
 
     def _changed_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the columns in which a row differs from the query, ``"-"`` where it does not."""
+        """Return the columns in which a row differs from the query, ``"-"`` where it does not.
+
+        If some of them are derived, the column ``follows`` names these.
+        """
         before = cells_of(self.query_rows)[0]
         after = cells_of(frame)
         shown: dict[Any, list[Any]] = {}
@@ -209,6 +225,9 @@ class Explanation:
             is_changed = not all(same_cell(row[j], before[j]) for row in after)
             if is_changed:
                 shown[name] = cells
+        follows = [", ".join(map(str, found.follows)) or "-" for found in self.counterfactuals]
+        if set(follows) != {"-"}:
+            shown[free_name("follows", list(frame.columns))] = follows
         return pd.DataFrame(shown, index=frame.index, dtype=object)
 
     def to_json(self) -> str:
@@ -273,7 +292,8 @@ class Explanation:
             accepted = self.target.acceptance(self.output, self.tolerance)
             if accepted != self.accepted or self.target.wanted(self.output) != self.wanted:
                 return ("the target asks for other outputs",)
-        return violations(self, as_model(model, region.schema), region, accepted, outputs)
+        scored = claimed(as_model(model, region.schema), self.target)
+        return violations(self, scored, region, accepted, outputs)
 
     @property
     def verdict(self) -> str:
@@ -311,6 +331,7 @@ class Explanation:
         return [
             answer_text.target(self),
             self.verdict,
+            *kept_texts(self),
             *answer_text.valid_texts(self),
             answer_text.facts(self),
         ]

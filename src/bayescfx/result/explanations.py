@@ -18,6 +18,7 @@ from bayescfx.data.tables import Rows, free_name, join
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError
 from bayescfx.models.model import as_model
+from bayescfx.potentials import ClassTarget
 from bayescfx.result import answer_text, archive, wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
@@ -65,6 +66,14 @@ class Explanations(Sequence[Explanation]):
         if isinstance(i, slice):
             return Explanations(self._answers[i], self.index[i])
         return self._answers[i]
+
+    @property
+    def about(self) -> dict[str, str]:
+        """The facts of the first answer; without the output's name if others have another."""
+        facts = dict(self[0].about) if len(self) else {}
+        if len({answer.about.get("output") for answer in self}) > 1:
+            facts.pop("output", None)
+        return facts
 
     @property
     def index_name(self) -> str:
@@ -161,6 +170,8 @@ class Explanations(Sequence[Explanation]):
         if not tables:
             return outputs
         checked = as_model(model, self[0].space.schema)
+        if any(isinstance(answer.target, ClassTarget) for answer in self):
+            return outputs  # they may be about several outputs of a classifier
         ends = np.cumsum([len(table) for table in tables.values()])
         call_of = (ends - 1) // ROWS_PER_CALL
         for call in np.unique(call_of):
@@ -231,7 +242,7 @@ class Explanations(Sequence[Explanation]):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return head and lines of a table with one line per query."""
-        about = self[0].about if len(self) else {}
+        about = self.about
         output = wording.Output.of({"output": "output", **about})
         best = output._replace(name=f"best {output}")
         head = [self.index_name, "status", output.label, "target", best.label, "rows", "changes"]
@@ -273,13 +284,13 @@ class Move(NamedTuple):
 
 
 def moves(answer: Explanation) -> list[Move]:
-    """Return the changes of the best counterfactual as steps."""
-    if not answer.best.changes:
+    """Return the chosen changes of the best counterfactual as steps."""
+    if not answer.best.chosen:
         return []
     region = around(answer.space, answer.query_rows)
     after = region.encode(answer.layout.table([list(answer.best.row)]))[0]
     found = []
-    for name, pair in answer.best.changes.items():
+    for name, pair in answer.best.chosen.items():
         j = region.schema.positions[name]
         step = float(after[j] - region.query[j])
         period = float(region.period[j])

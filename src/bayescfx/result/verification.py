@@ -12,9 +12,10 @@ from bayescfx.arrays import Array, Mask, is_single
 from bayescfx.data.tables import Rows, join, pick
 from bayescfx.data.values import same_cell
 from bayescfx.errors import QueryError
+from bayescfx.models.class_scores import has_label
 from bayescfx.models.model import Model
-from bayescfx.potentials import Intervals, contains
-from bayescfx.result.assessment import changes_of
+from bayescfx.potentials import ClassTarget, Intervals, contains
+from bayescfx.result.assessment import changes_of, derived_part
 from bayescfx.space.region import Region
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def violations(
         *_false_outputs(is_wrong),
         *(f"a row breaks {label}" for label in _broken_rules(region, rows)),
         *_false_validity(answer, contains(accepted, decisive[1:])),
+        *_false_labels(answer, model, scored),
     ]
     found = found or _false_changes(answer, region, rows, scored)
     return tuple(found or _false_ranges(answer, model, region, accepted))
@@ -79,6 +81,19 @@ def _false_validity(answer: Explanation, is_hit: Mask) -> list[str]:
     return found
 
 
+def _false_labels(answer: Explanation, model: Model, scored: Rows) -> list[str]:
+    """Return which valid counterfactuals have another predicted label than the target asks for."""
+    if not isinstance(answer.target, ClassTarget) or model.labels is None:
+        return []
+    _, *predicted = model.labels.predict(scored)
+    pairs = zip(answer.counterfactuals, predicted, strict=True)
+    return [
+        f"answer {k} has the predicted label {label!r}"
+        for k, (found, label) in enumerate(pairs)
+        if found.valid and not has_label(answer.target, label, answer.output)
+    ]
+
+
 def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows) -> list[str]:
     """Return which counterfactuals have other changes or another cost than claimed."""
     X = region.encode(rows)
@@ -87,7 +102,9 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
     distances = region.distance(X)
     found = []
     for k, counterfactual in enumerate(answer.counterfactuals):
-        if not _same_changes(counterfactual.changes, changes[k]):
+        follows = derived_part(region, changes[k])
+        is_same = _same_changes(counterfactual.changes, changes[k])
+        if not is_same or not _same_changes(counterfactual.follows, follows):
             found.append(f"answer {k} has other changes")
         if not np.isclose(counterfactual.cost, costs[k], rtol=1e-6, atol=1e-12):
             found.append(f"answer {k} has another cost")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -51,6 +51,7 @@ class Output(NamedTuple):
 
 
 PREDICTION = Output()
+LABEL_LINE = "predicted label"  # name of the line with the labels of a classifier
 
 
 def number(value: float, digits: int = DIGITS) -> str:
@@ -140,19 +141,50 @@ def move(before: Any, after: Any) -> str:
     return " → ".join(both(before, after))
 
 
+def labels_move(before: Any, after: Any) -> str:
+    """Return two labels as ``bad → good``, or one if they are the same."""
+    return str(after) if before == after else f"{before} → {after}"
+
+
 def _is_time(value: Any) -> bool:
     """Return whether a cell is a point in time that is not missing."""
     return isinstance(value, dt.datetime | np.datetime64) and not pd.isna(value)
 
 
-def moves(changes: Mapping[Any, tuple[Any, Any]], most: int = 12) -> str:
-    """Return changes as a list: ``bmi 32.1 → 27.4, bp 101 → 93``; `most` of them are written."""
+def moves(
+    changes: Mapping[Any, tuple[Any, Any]], follows: Container[Any] = (), most: int = 12
+) -> str:
+    """Return changes as a list: ``bmi 32.1 → 27.4, bp 101 → 93``.
+
+    Parameters
+    ----------
+    changes : dict
+        ``{name: (before, after)}``.
+    follows : container of names
+        The changes that follow from the others. They come last: ``(s4 follows: 4.63 → 4.12)``.
+    most : int, default 12
+        So many of the other changes are written, and so many of these.
+    """
     if not changes:
         return "no change"
-    texts = [f"{name} {move(*pair)}" for name, pair in changes.items()]
+    chosen = [f"{name} {move(*pair)}" for name, pair in changes.items() if name not in follows]
+    derived = [f"{name} follows: {move(*changes[name])}" for name in changes if name in follows]
+    texts = [_listed(chosen, most)] if chosen else []
+    if derived:
+        texts.append(f"({_listed(derived, most)})")
+    return " ".join(texts)
+
+
+def _listed(texts: Sequence[str], most: int) -> str:
+    """Return at most so many texts as a list, and the number of the others."""
     n_hidden = len(texts) - most
     listed = ", ".join(texts[:most])
     return f"{listed} and {n_hidden} more" if n_hidden > 0 else listed
+
+
+def name_of(name: Any, follows: Container[Any]) -> str:
+    """Return the name of a changed feature in a table: ``s4 follows`` if it follows others."""
+    return f"{name} follows" if name in follows else str(name)
 
 
 def intervals(outputs: Intervals, write: Callable[[float], str] | None = None) -> str:

@@ -1,7 +1,7 @@
 """Binding constraints: limits and rules that, if relaxed, would bring the target nearer.
 
 Each limit is relaxed a little, each rule is left out, one more change is allowed; the surrogate
-predicts how much nearer the target comes. The model is not called.
+predicts how much nearer the target comes. The model is not called: what is named here is a guess.
 
 A search never leaves its region, so the surrogate has seen nothing beyond a limit, and far from
 all scored rows its mean returns to the average: every limit would look harmless. A step out of the
@@ -23,6 +23,7 @@ from bayescfx.propose.free import FreeFeatures
 from bayescfx.search.objectives import SurrogateFunction, nearness
 from bayescfx.search.question import Question, misses
 from bayescfx.space.axis import Axis
+from bayescfx.space.constraint import changes_words
 from bayescfx.space.region import Region
 from bayescfx.surrogate.fit import Surrogate
 
@@ -312,8 +313,7 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     fewer = fewer.reshape(len(start), bound, fewer.shape[1])
     fewer = fewer[np.arange(len(start)), loss.argmin(axis=1)]
     after = region.complete(np.where(added, end, fewer))
-    words = f"at most {bound} change{'' if bound == 1 else 's'}"
-    return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
+    return Steps(changes_words(bound), freed, start, end, fewer, after, np.ones(len(start)))
 
 
 def _beyond_limits(region: Region, j: int, tops: Array, scored: Array) -> Iterator[Steps]:

@@ -21,9 +21,11 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.evaluations.evaluator import Stopped as Stopped  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
+from bayescfx.potentials.class_targets import check_probability_target
 from bayescfx.potentials.potential import misses as misses  # for searches
 from bayescfx.potentials.targets import as_target
 from bayescfx.search.exact.prover import Proof, Prover, ScoredCodes
+from bayescfx.space.constraint import Constraint, relaxed_regions
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, background_rows, sample
 from bayescfx.surrogate.coordinates import Coordinates
@@ -230,6 +232,9 @@ class Question(Account):
         The rows of the answers, once they are being rounded.
     error : BayesCFXError or None
         Why there is no allowed row, or which rule fails, if that is recorded.
+    kept_rows : int
+        Rows of the budget that may not be spent before the target is reached: they are kept to
+        check constraints after a miss.
     """
 
     output: float
@@ -276,6 +281,7 @@ class Question(Account):
         self.ran: list[str] = []
         self.stopped: Stopped | None = None
         self.error: BayesCFXError | None = None
+        self.kept_rows = 0
         self._link = None if evaluator.model.link is None else Logit()
 
     def begin(self, target: object, output: float) -> None:
@@ -289,6 +295,8 @@ class Question(Account):
             outputs += self._some_outputs()
         self.output = output
         self.target = as_target(target, outputs)
+        if self._link is not None:
+            check_probability_target(self.target, output)
         self.acceptance = self.target.acceptance(output, self.tolerance)
         self.surrogate_acceptance = self.acceptance
         self.wanted = self.target.wanted(output)
@@ -325,6 +333,30 @@ class Question(Account):
         except Stop as stop:  # skipped faults used up the budget
             y = stop.y
         return [output for output in y.tolist() if not np.isnan(output)]
+
+    @property
+    def left(self) -> int:
+        """The number of rows that may still be sent; those kept only once the target is reached."""
+        left = super().left
+        if self.kept_rows == 0 or self.reached:
+            return left
+        return max(left - self.kept_rows, 0)
+
+    @cached_property
+    def relaxed(self) -> list[tuple[Constraint, Region]]:
+        """Each constraint that forbids rows, with the region without it."""
+        return list(relaxed_regions(self.region))
+
+    def with_region(self, region: Region, budget: int) -> Question:
+        """Return the same question in another region, which knows the rows asked for so far."""
+        other = Question(self.evaluator, region, budget, self.rng, tolerance=self.tolerance)
+        for name in ("output", "target", "wanted", "acceptance", "surrogate_acceptance"):
+            setattr(other, name, getattr(self, name))
+        other.potential = self.potential
+        other.surrogate_potential = self.surrogate_potential
+        other.asked = list(self.asked)
+        other.inside.is_own_only = True
+        return other
 
     def to_surrogate(self, y: Array) -> Array:
         """Return outputs ``(n,)`` on the surrogate's scale; always finite for finite outputs."""

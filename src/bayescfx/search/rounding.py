@@ -1,9 +1,9 @@
 """Short decimals: the numbers of an answer, rounded to values that people write and type.
 
 A search ends with numbers such as 3.9215000867, on the brink of the target. Each changed number
-without a step becomes the shortest decimal that keeps the target reached, away from the query and
-not onto the brink, for at most one per cent of the cost. The model scores the rounded row like any
-other. A change too small to notice becomes the smallest one that is noticed.
+that may move by less than people notice becomes the shortest decimal that keeps the target reached,
+away from the query and not onto the brink, for at most one per cent of the cost. The model scores
+the rounded row like any other. A change too small to notice becomes the smallest that is noticed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask, firsts
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
+from bayescfx.search.exact.exact_search import prove_without
 from bayescfx.search.exact.prover import ScoredCodes
 from bayescfx.search.question import Question, misses
+from bayescfx.search.sweep import Sweep
 from bayescfx.space.axis import Axis
 from bayescfx.space.neighbourhood import take_back
 from bayescfx.space.region import Region
@@ -39,6 +41,8 @@ class RoundingTuning:
 
 
 TUNING = RoundingTuning()
+#: Numerical: changes that differ by this share are of the same size.
+SAME_SIZE = 1e-9
 #: Digits of a number that people may type; longer ones are left as they are.
 MOST_DIGITS = 12
 #: Decimals of a number that can't be shortened: more than any that can.
@@ -62,7 +66,8 @@ class Choice(NamedTuple):
 
 def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
-    if not question.short_decimals or not question.region.continuous.any():
+    is_rounded = question.chosen is not None
+    if is_rounded or not question.short_decimals or not question.region.fine.any():
         return 0
     return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
 
@@ -73,8 +78,8 @@ def round_answers(question: Question) -> Generator[Array, Array, None]:
     Sets ``question.chosen``, as far as the rows last.
     """
     X, y, found = choose_rows(question)
-    question.chosen = ChosenRows(X, y, found)
     rows = max(1, rows_for_rounding(question) // len(X))
+    question.chosen = ChosenRows(X, y, found)
     for k in range(len(X)):
         rounding = _Rounding(question, found[k], float(y[k]), rows)
         new = yield from rounding.run()
@@ -107,7 +112,7 @@ class _Rounding:
         noticeable = _noticeable(self.region, row)
         cost = max(float(self.region.cost(noticeable[None])[0]), self.found.cost)
         self.most_cost = (1.0 + TUNING.extra_cost) * cost
-        changed = self.region.changes(row[None])[0] & self.region.continuous
+        changed = self.region.changes(row[None])[0] & self.region.fine
         self.features = np.flatnonzero(changed)
         self.choices = self._choices(noticeable)
 
@@ -137,14 +142,16 @@ class _Rounding:
         """Return the rounded row, or the row itself if none is as good."""
         if not len(self.features):
             return self.found
-        rows = _joint_rows(self.row, self.choices, away_first=not self.is_cheap)
+        rows = _joint_rows(self.row, self.choices)
+        if len(rows) > self.n_rows:  # those towards the query mostly miss
+            rows = rows[np.argsort(~self._are_farther(rows), kind="stable")]
         found = yield from self._first_good(rows)
         if found is None:
             yield from self._round_one_by_one()
         else:
             self.found = found
-        if _has_tiny_changes(self.region, self.found.row):
-            self._replace_tiny_changes()
+        if self.is_hit and _tiny_changes(self.region, self.found.row).any():
+            yield from self._replace_tiny_changes()
         if self.is_hit and self.is_cheap and self.question.n == 1:
             yield from self._take_back()
         return self.found
@@ -153,8 +160,10 @@ class _Rounding:
         """Return the first of the rows ``(k, d)`` that is as good as the answer; None if none."""
         rows = self.region.complete(rows)
         rows = rows[self.region.contains(rows) & (self.region.cost(rows) <= self.most_cost)]
-        size = self.n_rows if self.is_cheap else max(1, self.n_rows // TUNING.parts)
-        for first in range(0, len(rows), size):
+        size = len(rows) if len(rows) <= self.n_rows else max(1, self.n_rows // TUNING.parts)
+        if self.is_cheap:
+            size = self.n_rows
+        for first in range(0, len(rows), max(1, size)):
             part = self._affordable(rows[first : first + size])
             if not len(part):
                 return None
@@ -163,6 +172,11 @@ class _Rounding:
             if len(good):
                 return self._scored(part[good[0]], float(y[good[0]]))
         return None
+
+    def _are_farther(self, rows: Array) -> Mask:
+        """Return which rows ``(k, d)`` are nowhere nearer to the query than the answer."""
+        query = self.region.query
+        return np.asarray((np.abs(rows - query) >= np.abs(self.row - query)).all(axis=1))
 
     def _affordable(self, rows: Array) -> Array:
         """Return the first of the rows ``(k, d)``, as many as the model may still score."""
@@ -187,18 +201,23 @@ class _Rounding:
             if found is not None:
                 self.found = found
 
-    def _replace_tiny_changes(self) -> None:
-        """Take the best known row that hits, and has no change too small to notice, if any."""
+    def _replace_tiny_changes(self) -> Generator[Array, Array, None]:
+        """Take the best row that hits and has no change too small to notice, and round it."""
         question = self.question
-        if not self.is_hit:
-            return
-        hits = question.accepted(question.y)
-        X = question.X[hits]
-        is_usable = ~_has_tiny_changes(self.region, X) & self.region.changes(X).any(axis=1)
-        if is_usable.any():
-            X = X[is_usable]
-            best = int(self.region.cost(X).argmin())
-            self.found = self._scored(X[best], float(question.y[hits][is_usable][best]))
+        region = self.region
+        tiny = _tiny_changes(region, self.found.row)
+        is_proven = yield from prove_without(question, tiny)
+        if self.is_cheap and not is_proven and question.left > 0:
+            yield from Sweep().sweep_without(question, tiny)
+        is_usable = question.accepted(question.y) & region.changes(question.X).any(axis=1)
+        is_usable &= ~_tiny_changes(region, question.X).any(axis=1)
+        usable = np.flatnonzero(is_usable)
+        if len(usable):
+            best = usable[region.cost(question.X[usable]).argmin()]
+            row = question.X[best]
+            self.found = yield from _Rounding(
+                question, row, float(question.y[best]), self.n_rows
+            ).run()
 
     def _take_back(self) -> Generator[Array, Array, None]:
         """Take back changes that are not needed any more now that others went a little further."""
@@ -214,17 +233,16 @@ class _Rounding:
 # ── values ──
 
 
-def _has_tiny_changes(region: Region, X: Array) -> Mask:
-    """Return whether a row ``(d,)``, or which rows ``(n, d)``, have changes too small to notice."""
+def _tiny_changes(region: Region, X: Array) -> Mask:
+    """Return which changes of a row ``(d,)``, or of rows ``(n, d)``, are too small to notice."""
     size = np.abs(X - region.query)
-    return np.asarray(((size > 0.0) & (size < region.least)).any(axis=-1))
+    return np.asarray((size > 0.0) & (size < region.least * (1.0 - SAME_SIZE)))
 
 
 def _noticeable(region: Region, row: Array) -> Array:
     """Return a row ``(d,)`` with changes that are too small made as large as the smallest one."""
     move = row - region.query
-    is_tiny = (move != 0.0) & (np.abs(move) < region.least)
-    return np.where(is_tiny, region.query + np.sign(move) * region.least, row)
+    return np.where(_tiny_changes(region, row), region.query + np.sign(move) * region.least, row)
 
 
 def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) -> list[Value]:
@@ -240,11 +258,12 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
         unit = Decimal(1).scaleb(-decimals)
         rounded = exact.quantize(unit, rounding=ROUND_CEILING if rises else ROUND_FLOOR)
         value = float(axis.round(np.array([float(rounded)]))[0])
-        is_allowed = axis.low <= value <= axis.high and abs(value - code) <= most
+        is_allowed = axis.low <= value <= axis.high and axis.snap(np.array([value]))[0] == value
+        is_near = abs(value - code) <= most
         keeps_side = (value - axis.query) * (code - axis.query) > 0.0
-        is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - 1e-9)
+        is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - SAME_SIZE)
         is_new = not found or value != found[-1].code
-        if is_allowed and keeps_side and is_noticed and is_new:
+        if is_allowed and is_near and keeps_side and is_noticed and is_new:
             found.append(Value(value, decimals))
         if rounded == exact or len(found) == TUNING.levels:
             break
@@ -262,12 +281,9 @@ def _numbers_of_decimals(exact: Decimal) -> Iterator[int]:
     yield from range(first, first + MOST_DIGITS + 1)
 
 
-def _joint_rows(row: Array, choices: Sequence[Choice], *, away_first: bool) -> Array:
-    """Return rows ``(k, d)`` with all numbers rounded, those with the fewest decimals first.
-
-    Numbers rounded towards the query mostly miss: with `away_first` they come last.
-    """
-    picked: list[tuple[bool, int, int, list[float]]] = []
+def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:
+    """Return rows ``(k, d)`` with all numbers rounded, those with the fewest decimals first."""
+    picked: list[tuple[int, int, list[float]]] = []
     for level in range(TUNING.levels):
         for sides in _sides(len(choices)):
             values = [
@@ -276,9 +292,8 @@ def _joint_rows(row: Array, choices: Sequence[Choice], *, away_first: bool) -> A
             ]
             decimals = sum(value.decimals for value in values)
             n_inward = len(sides) - sum(sides)
-            is_late = away_first and n_inward > 0
-            picked.append((is_late, decimals, n_inward, [value.code for value in values]))
-    picked.sort(key=lambda each: each[:3])
+            picked.append((decimals, n_inward, [value.code for value in values]))
+    picked.sort(key=lambda each: each[:2])
     rows = np.repeat(row[None], len(picked), axis=0)
     rows[:, [choice.feature for choice in choices]] = [codes for *_, codes in picked]
     return np.asarray(rows[np.sort(firsts(rows))])

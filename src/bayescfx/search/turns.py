@@ -166,7 +166,8 @@ def _roundings(questions: Sequence[Question]) -> dict[Question, Rounds]:
         question.budget += question.reserved
         question.reserved = 0
         is_cut_short = question.error is not None or question.stopped in CUT_SHORT
-        if question.short_decimals and not is_cut_short and len(question.y):
+        is_rounded = question.chosen is not None
+        if question.short_decimals and not (is_cut_short or is_rounded) and len(question.y):
             question.is_closing = True
             found[question] = _round_after(question, question.stopped)
     return found

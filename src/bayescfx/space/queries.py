@@ -7,15 +7,16 @@ is warned of here: notes and errors are returned by position, and the caller dec
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Mask
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import as_pandas
 from bayescfx.errors import BayesCFXError, QueryError, SpaceWarning, warn
@@ -83,7 +84,8 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
     own, positions = _encode_all(space.schema, as_pandas(rows), errors)
     is_outside = space.schema.is_outside(own.codes).any(axis=1)
     # New rows have new names and numbers.
-    identifiers = {name for name, limits in limits_of(space).items() if limits.identifies_rows}
+    by_name = limits_of(space)
+    identifiers = {name for name, limits in by_name.items() if limits.identifies_rows}
     for k in np.flatnonzero(is_outside).tolist():
         cells = own.part(k).cells
         i = positions[k]
@@ -104,6 +106,8 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
         own = Own(shared.encode_cells(own.cells, what="query"), own.cells)
     if np.isnan(own.codes).any():
         _note_missing(space, own.codes, positions, notes)
+    if by_name:
+        _note_outside(space, shared, own.codes, positions, notes)
     return EncodedQueries(shared, own, positions, extended, notes, errors)
 
 
@@ -160,6 +164,41 @@ def _note_missing(
             notes.setdefault(positions[k], []).append(text)
 
 
+def _note_outside(
+    space: Space, schema: Schema, codes: Array, positions: list[int], notes: dict[int, list[str]]
+) -> None:
+    """Add a note for each query with values outside absolute limits, where they may stay."""
+    texts: dict[int, list[str]] = {}
+    for name, limits, is_outside in values_outside(space, schema, codes):
+        feature = schema.features[name]
+        for k in np.flatnonzero(is_outside).tolist():
+            value = feature.display(float(codes[k, schema.positions[name]]))[0]
+            texts.setdefault(k, []).append(
+                f"{name!r} is {value} ({limits.describe_values(feature)})"
+            )
+    for k, found in sorted(texts.items()):
+        text = (
+            f"the query lies outside its limits: {'; '.join(found)}. Such a value may stay, and "
+            "changes only to one inside. To require a value inside, make the limit strict "
+            "(strict=True)."
+        )
+        notes.setdefault(positions[k], []).append(text)
+
+
+def values_outside(
+    space: Space, schema: Schema, codes: Array
+) -> Iterator[tuple[Hashable, Limits, Mask]]:
+    """Yield the features with absolute limits that a query may stay outside of.
+
+    With each come its limits and the mask ``(n,)`` of the codes ``(n, d)`` that lie outside.
+    """
+    for name, limits in limits_of(space).items():
+        if limits.is_absolute:
+            is_outside = limits.is_outside(codes[:, schema.positions[name]])
+            if is_outside.any():
+                yield name, limits, is_outside
+
+
 def regions(space: Space, rows: object, *, schema: Schema | None = None) -> Regions:
     """Return the region around each query, with notes and errors by position.
 
@@ -175,13 +214,18 @@ def regions(space: Space, rows: object, *, schema: Schema | None = None) -> Regi
     )
     builder = _Builder(space, queries.schema)
     errors = dict(queries.errors)
+    notes = {i: [*texts] for i, texts in queries.notes.items()}
     built: dict[int, Region] = {}
     for k, i in enumerate(queries.positions):
         try:
             built[i] = builder.build(queries.own.part(k), queries.extended.get(i, space.schema))
         except BayesCFXError as error:  # a rule or a derived column fails for this query
             errors[i] = error
-    return Regions(built, queries.notes, errors)
+            continue
+        texts = [rule.mismatch(built[i]) for rule in built[i].derived]
+        for text in filter(None, texts):
+            notes.setdefault(i, []).append(text)
+    return Regions(built, notes, errors)
 
 
 def around(space: Space, query: object, *, schema: Schema | None = None) -> Region:
@@ -197,8 +241,8 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     Warns
     -----
     SpaceWarning
-        If the query lies outside the ranges, which then grow for it, or has a missing value
-        in a feature that may move, which then stays.
+        If the query lies outside the ranges, which then grow for it, has a missing value in a
+        feature that may move, which then stays, or lies outside limits that are not strict.
     """
     found = regions(space, [query], schema=schema)
     for error in found.errors.values():
@@ -206,6 +250,13 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     for note in found.notes.get(0, ()):
         warn(note, SpaceWarning)
     return found.regions[0]
+
+
+def _rebuild(
+    space: Space, schema: Schema, own: Own, extended: Schema, rules: Sequence[Rule]
+) -> Region:
+    """Return the region around a query in the space with other rules."""
+    return _Builder(space.with_fields(rules=tuple(rules)), schema).build(own, extended)
 
 
 class _Builder:
@@ -249,6 +300,8 @@ class _Builder:
             price=self.space.price,
             max_changes=self.max_changes,
             data=self.space.sample.rows,
+            of_space=self.space.rules,
+            rebuild=partial(_rebuild, self.space, self.schema, own, extended),
             **axis_fields(axes, self.recomputed, self.weight, self.space.scale),
         )
         adapted = [rule.for_query(region) for rule in self.rules]

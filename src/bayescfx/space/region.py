@@ -28,6 +28,8 @@ MOST_HALFSPACES = 200
 #: Rows that are checked at once, so that they fit into a processor's cache. Set by judgement,
 #: 2026-11-18.
 CHUNK = 4096
+#: So few rows are compared with a query in all features at once. Set by judgement, 2026-11-19.
+_FEW_ROWS = 64
 #: Ordered grids with at most so many steps are searched value by value, not as continuous ones.
 #: Set by judgement, 2026-11-18; benchmark `make quality`.
 MOST_COARSE_STEPS = 32
@@ -106,6 +108,10 @@ class Region:
         Positions of the features that move together, one list per rule.
     derived : sequence of Rule
         Rules that recompute a column.
+    of_space : tuple of Rule
+        All rules of the space, limits included, as its verbs added them.
+    rebuild : callable or None
+        Returns the region around the same query in the space with other rules.
     """
 
     axes: tuple[Axis, ...]
@@ -137,6 +143,8 @@ class Region:
     rules: tuple[Rule, ...] = ()
     blocks: Sequence[list[int]] = ()
     derived: Sequence[Rule] = ()
+    of_space: tuple[Rule, ...] = ()
+    rebuild: Callable[[Sequence[Rule]], Region] | None = None
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
@@ -263,6 +271,9 @@ class Region:
 
     def _keeps_fixed(self, X: Array) -> Mask:
         """Return which rows have the query's code wherever a feature can't move."""
+        if len(X) <= _FEW_ROWS:
+            at = self.constant
+            return np.asarray(same_codes(X[:, at], self.query[at]).all(axis=1))
         kept = np.arange(len(X))
         for j in self.constant:  # most rows of other queries differ in the first
             kept = kept[same_codes(X[kept, j], self.query[j])]
@@ -290,14 +301,15 @@ class Region:
         return np.asarray(self.changes(X) & ~is_trivial)
 
     @cached_property
-    def continuous(self) -> Mask:
-        """Which features ``(d,)`` may move and have no step."""
-        return np.asarray(self.sliding & (self.step == 0.0))
+    def fine(self) -> Mask:
+        """Which features ``(d,)`` are numbers that may move by less than people notice."""
+        is_number = np.array([axis.feature.numeric for axis in self.axes])
+        return np.asarray(self.sliding & is_number & (self.step < least_changes(self.scale)))
 
     @cached_property
     def least(self) -> Array:
-        """The smallest change ``(d,)`` that people notice; 0 for features with a step."""
-        return np.where(self.continuous, least_changes(self.scale), 0.0)
+        """The smallest change ``(d,)`` that people notice; 0 for features with larger steps."""
+        return np.where(self.fine, least_changes(self.scale), 0.0)
 
     def sides(self, X: Array, at: list[int]) -> Array:
         """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""

@@ -99,6 +99,10 @@ class Rule:
         """Recompute the column it `derives`, in codes ``(n, d)`` and in the user's rows."""
         raise NotImplementedError  # a rule with `derives` implements it
 
+    def mismatch(self, region: Region) -> str:
+        """Return how the column it `derives` differs for the query, in words; or nothing."""
+        return ""
+
     def to_plain(self) -> dict[str, Plain]:
         """Return the rule in JSON's own types."""
         names = [f.name for f in fields(self)]  # type: ignore[arg-type]  # a dataclass

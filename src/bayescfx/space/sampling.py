@@ -7,7 +7,8 @@ spreads the rows found. Where none was found, a walk first lowers the number of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.random import Generator
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import time_limit
 from bayescfx.errors import InfeasibleError
+from bayescfx.space.conflict import find_conflict, in_words
 from bayescfx.space.linear import violation
 from bayescfx.space.region import Region
 from bayescfx.space.repair import fill, pull, repair, trim
@@ -54,6 +56,7 @@ class SamplingTuning:
     shortest_shift: float = -3.0  # powers of ten of a scale
     longest_shift: float = 0.5
     inside: float = 0.999  # numerical: share of the way to a linear rule that a step may go
+    few_changes: int = 3  # of sparse draws
     named_rules: int = 6  # in the message of an infeasible region
 
 
@@ -75,7 +78,7 @@ def sample(region: Region, n: int, rng: Generator) -> Array:
         if every is not None:  # so small that draws may have missed its rows
             found = every[region.changes(every).any(axis=1)]
     if not len(found):
-        raise InfeasibleError(nothing_found(region, rng))
+        raise no_row_error(region, rng)
     return found[:n]
 
 
@@ -135,34 +138,66 @@ def _spread_out(region: Region, seeds: Array, rejected: Array, n: int, rng: Gene
 
 def _insist(region: Region, rng: Generator) -> Array:
     """Return the first allowed rows of many plain draws: the last resort."""
-    for _ in range(TUNING.insistent_rounds):
-        X = region.complete(draw(region, TUNING.tries, rng))
+    for k in range(TUNING.insistent_rounds):
+        X = draw(region, TUNING.tries, rng) if k % 2 else _draw_sparsely(region, rng)
+        X = region.complete(X)
         X = X[region.contains(X)]
         if len(X):
             break
     return X
 
 
-def nothing_found(region: Region, rng: Generator) -> str:
-    """Return the message of a region without allowed rows: the tightest rule and its count."""
+def _draw_sparsely(region: Region, rng: Generator) -> Array:
+    """Return draws with few changes, which some rules demand; rules are not checked."""
+    most = TUNING.few_changes if region.max_changes is None else region.max_changes
+    return draw(replace(region, max_changes=min(most, TUNING.few_changes)), TUNING.tries, rng)
+
+
+def no_row_error(region: Region, rng: Generator) -> InfeasibleError:
+    """Return the error for a region without allowed rows: it names constraints that conflict."""
+    conflict = find_conflict(region, partial(draw_candidates, rng=rng))
+    words = () if conflict is None else conflict.words
     if not len(region.free):
-        return (
+        text = (
             "no feature may move for this query: every one is fixed, missing or at its limits. "
             "Free a feature or widen its limits."
         )
-    n_tried = TUNING.tries
-    X = region.complete(draw(region, n_tried, rng))
-    passed = {rule.words.label: int(rule.holds(region, X).sum()) for rule in region.rules}
-    if region.contains(region.query[None, :])[0]:
-        first = f"no point but the query itself satisfies every rule (0 of {n_tried} tried)."
+        if conflict is not None and conflict.has_rules:
+            text += f" {in_words(conflict, TUNING.tries)}"
     else:
-        first = f"no point satisfies every rule for this query (0 of {n_tried} tried)."
+        text = "no point satisfies every rule for this query"
+        if region.contains(region.query[None, :])[0]:
+            text = "no point but the query itself satisfies every rule"
+        text += f" (0 of {TUNING.tries} tried). "
+        text += _tightest(region, rng) if conflict is None else in_words(conflict, TUNING.tries)
+    error = InfeasibleError(text)
+    error.constraints = words
+    return error
+
+
+def draw_candidates(region: Region, rng: Generator) -> Array:
+    """Return rows ``(n, d)`` of a region that may be allowed, without much insistence."""
+    draws = [draw(region, TUNING.tries, rng), _draw_sparsely(region, rng)]
+    X = region.complete(np.concatenate(draws))
+    X = X[region.contains(X)]
+    if len(X):
+        return X
+    repaired, allowed = repair(region, draw(region, TUNING.walkers, rng))
+    seeds = [repaired[allowed], background_rows(region, TUNING.walkers, rng)]
+    found = np.concatenate(seeds)
+    return found if len(found) else _descend(region, rng)
+
+
+def _tightest(region: Region, rng: Generator) -> str:
+    """Return the tightest rule with its count; for a region of which no conflict is known."""
+    X = region.complete(draw(region, TUNING.tries, rng))
+    passed = {rule.words.label: int(rule.holds(region, X).sum()) for rule in region.rules}
     if not passed:
-        return f"{first} Widen the limits."
+        return "Widen the limits."
     tightest, *others = sorted(passed.items(), key=itemgetter(1))[: TUNING.named_rules]
-    text = f"{first} Tightest rule: {_counted(tightest, n_tried)}."
+    text = f"Tightest rule: {_counted(tightest, TUNING.tries)}."
     if others:
-        text += f" Others: {', '.join(_counted(rule, n_tried) for rule in others)}."
+        text += f" Others: {', '.join(_counted(rule, TUNING.tries) for rule in others)}."
     return text
 
 

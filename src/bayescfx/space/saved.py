@@ -76,10 +76,10 @@ def _feature_lines(space: Space) -> list[tuple[str, ...]]:
 
 
 def _smallest_change(feature: Feature, scale: float) -> str:
-    """Return the smallest change that people notice, for a number without a step."""
-    if not feature.numeric or feature.code_step:
-        return ""
-    return f" (smallest change {least_changes(np.array([scale]))[0]:g})"
+    """Return the smallest change that people notice, for a number with finer steps or none."""
+    least = float(least_changes(np.array([scale]))[0])
+    is_fine = feature.numeric and not feature.period and feature.code_step < least
+    return f" (smallest change {least:g})" if is_fine else ""
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> list[str]:

@@ -56,6 +56,8 @@ class Verb:
         The value names code; it must not come from a settings file or a request.
     changes_columns : bool
         The features are others afterwards; it must not come from a request.
+    python : str
+        How Python writes it, such as ``between(…, strict=True)``; by default ``name(…)``.
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class Verb:
         example: str = "",
         runs_code: bool = False,
         changes_columns: bool = False,
+        python: str = "",
     ) -> None:
         self.name = name
+        self.python = python or f"{name}(…)"
         self.parameter = parameter
         self._apply = apply
         self.help = help
@@ -176,10 +180,22 @@ def _group(space: Space, groups: Mapping[str, list[str]], data: Any) -> Space:
     return space
 
 
+def _strict_between(space: Space, limits: Mapping[str, Any], data: Any) -> Space:
+    """Apply `between` with strict limits."""
+    return space.between(limits, strict=True)
+
+
 def _derive(space: Space, functions: Mapping[str, Any], data: Any) -> Space:
     """Apply `derive` to each column; see `load_functions` for texts."""
     for name, function in functions.items():
         space = space.derive(name, function)
+    return space
+
+
+def _derive_residual(space: Space, functions: Mapping[str, Any], data: Any) -> Space:
+    """Apply `derive` to each column, its residual kept."""
+    for name, function in functions.items():
+        space = space.derive(name, function, residual=True)
     return space
 
 
@@ -207,6 +223,7 @@ VERBS: dict[str, Verb] = {
             option="--group",
             example="'colour=red,blue'",
             changes_columns=True,
+            python="group(…)",
         ),
         Verb(
             "fix",
@@ -244,9 +261,18 @@ VERBS: dict[str, Verb] = {
             "between",
             Ranges(),
             _call("between"),
-            help="limits; levels as job=clerk|cook",
+            help="limits of changed values; levels as job=clerk|cook",
             option="--between",
             example="'bmi=18:32'",
+        ),
+        Verb(
+            "strict_between",
+            Ranges(),
+            _strict_between,
+            help="limits of all values: one outside must change",
+            option="--strict-between",
+            example="'bmi=18:32'",
+            python="between(…, strict=True)",
         ),
         Verb(
             "move",
@@ -272,6 +298,16 @@ VERBS: dict[str, Verb] = {
             option="--derive",
             example="'bmi=module:function'",
             runs_code=True,
+        ),
+        Verb(
+            "derive_residual",
+            Functions(),
+            _derive_residual,
+            help="the same, with the query's difference kept",
+            option="--derive-residual",
+            example="'bmi=module:function'",
+            runs_code=True,
+            python="derive(…, residual=True)",
         ),
         Verb(
             "steps",

@@ -168,7 +168,15 @@ def _kinds_argument(site: Site) -> str:
 def _verb_calls(verb: str, value: Any) -> list[str]:
     """Return the calls of a verb of `Space`, by the kind of its parameter."""
     kind = VERBS[verb].parameter.kind
-    return CALLS[kind](verb, value) if kind in CALLS else [f"{verb}({value!r})"]
+    method, _, end = VERBS[verb].python.partition("(…")
+    calls = CALLS[kind](method, value) if kind in CALLS else [f"{method}({value!r})"]
+    return [_with_end(call, end) for call in calls]
+
+
+def _with_end(call: str, end: str) -> str:
+    """Return a call, perhaps followed by a comment, with another end, such as ``, a=1)``."""
+    code, mark, comment = call.partition(")  # ")
+    return f"{code}{end}  # {comment}" if mark else f"{call[:-1]}{end}"
 
 
 def _names_call(verb: str, names: list[str]) -> list[str]:
@@ -182,9 +190,9 @@ def _item_calls(verb: str, items: list[Any]) -> list[str]:
     return [f"{verb}({_arguments(*names)})" for names in lists]
 
 
-def _group_calls(_: str, groups: Mapping[str, list[str]]) -> list[str]:
+def _group_calls(verb: str, groups: Mapping[str, list[str]]) -> list[str]:
     """Return one call for each group of columns."""
-    return [f"group({name!r}, {columns!r})" for name, columns in groups.items()]
+    return [f"{verb}({name!r}, {columns!r})" for name, columns in groups.items()]
 
 
 def _function_calls(verb: str, functions: Mapping[str, str]) -> list[str]:
@@ -271,8 +279,9 @@ def shell_commands(site: Site, form: QuestionForm) -> str:
     words = ["bayescfx", "explain", "--settings", "question.toml"]
     if settings.names_code:
         words += ["--model", settings.model]
-    for name, source in settings.space.get("derive", {}).items():
-        words += ["--derive", f"{name}={source}"]
+    for verb in (verb for verb in VERBS.values() if verb.runs_code):
+        for name, source in settings.space.get(verb.name, {}).items():
+            words += [verb.option, f"{name}={source}"]
     if settings.trust_pickle:
         words += ["--trust-pickle"]
     if settings.trust:

@@ -16,7 +16,13 @@ from bayescfx.plots.info.view import View
 from bayescfx.requests.plain_values import json_fields, json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import METHOD_NAMES
-from bayescfx.requests.texts import answer_sentence, changes_text, output_writer, valid_text
+from bayescfx.requests.texts import (
+    answer_sentence,
+    changes_text,
+    kept_text,
+    output_writer,
+    valid_text,
+)
 from bayescfx.web.relaxation import relax
 from bayescfx.web.request_forms import MAXIMUM, QuestionForm, page_verbs
 from bayescfx.web.site import Site
@@ -78,7 +84,10 @@ def site_payload(site: Site) -> Payload:
     return {
         "title": settings.title or "What would have to change?",
         "version": cfx.__version__,
-        "output": {"name": settings.output_name or "prediction", "unit": settings.unit or ""},
+        "output": {
+            "name": settings.output_name or site.model.output or "prediction",
+            "unit": settings.unit or "",
+        },
         "n_rows": len(site.subject.data),
         "n_listed": len(site.outputs),
         "id": settings.id,
@@ -253,8 +262,9 @@ def _counterfactual_payload(view: View, k: int) -> Payload:
         **json_fields(found, *COUNTERFACTUAL_FIELDS),
         "cells": _cells_payload(view.answer, found.row),
         "output_text": output_writer(view.answer, found)(found.output),
-        "sentence": changes_text(found.changes),
+        "sentence": changes_text(found.changes, found.follows),
         "changes": [_change_payload(change, found) for change in changes],
+        "kept_text": kept_text(view.answer, found),
         "valid_text": valid_text(found),
     }
 

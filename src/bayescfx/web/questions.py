@@ -21,7 +21,7 @@ from bayescfx.requests.messages import PAGE, describe_error
 from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.subject import CheckedQuery
-from bayescfx.requests.texts import output_writer, parse_target, wanted_text
+from bayescfx.requests.texts import output_writer, parse_target, target_of_output, wanted_text
 from bayescfx.web.payloads import Payload, answer_payload, pair_payload
 from bayescfx.web.request_forms import QuestionForm
 from bayescfx.web.site import Outputs, Site
@@ -195,7 +195,7 @@ class QuestionQueue:
         A request that cannot be answered is an error now. An equal request returns the earlier
         question, unless that was cut short.
         """
-        parse_target(form.target)
+        target_of_output(self.site.model, parse_target(form.target))
         space = self.site.constrain(form.space.given())
         query = self.site.read_row(form.cells, space)
         with self._lock:
@@ -314,6 +314,7 @@ class QuestionQueue:
         is_identified = form.label is not None and settings.id is not None
         about = report_facts(settings, form.label or "edited", is_identified=is_identified)
         scored = question.scored
+        about = {**view.answer.about, **about}
         answer = replace(view.answer, seed=form.seed, about=about, evaluations=scored)
         question.answer = answer
         question.view = replace(view, answer=answer)

@@ -15,7 +15,7 @@ from bayescfx.requests.texts import count_text, number_text
 EXTENSION = 0.2
 
 #: Verbs that limit where a feature may go.
-LIMITS = ("only_up", "only_down", "between", "move")
+LIMITS = ("only_up", "only_down", "between", "strict_between", "move")
 
 #: Verbs that add no rule of their own.
 WITHOUT_RULES = ("fix", "allow", "max_changes", "steps", "cost", *LIMITS)
@@ -43,14 +43,16 @@ class Relaxation:
 
 
 def relax(
-    binding: Sequence[str], given: Constraints, constrain: Callable[[Constraints], cfx.Space]
+    binding: Sequence[cfx.BindingConstraint],
+    given: Constraints,
+    constrain: Callable[[Constraints], cfx.Space],
 ) -> list[dict[str, Any]]:
     """Return binding constraints, each with the relaxation of it if the visitor can relax it.
 
     Parameters
     ----------
-    binding : sequence of str
-        The binding constraints in words, from `Explanation.binding`.
+    binding : sequence of BindingConstraint
+        The binding constraints, from `Explanation.binding`.
     given : dict
         The visitor's constraints by verb.
     constrain : callable
@@ -63,11 +65,11 @@ def relax(
     """
     relaxations = list(_relaxations(given, constrain)) if binding else []
     found = []
-    for text in binding:
-        fitting = [each for each in relaxations if text.startswith(each.start)]
+    for bound in binding:
+        fitting = [each for each in relaxations if bound.words.startswith(each.start)]
         action = fitting[0].action if fitting else None
         constraints = fitting[0].constraints if fitting else None
-        found.append({"text": text, "action": action, "relax": constraints})
+        found.append({"text": str(bound), "action": action, "relax": constraints})
     return found
 
 
@@ -96,7 +98,7 @@ def _of_feature(name: str, space: cfx.Space, given: Constraints) -> Iterator[Rel
         yield Relaxation(is_fixed, f"let {name} change", {**given, "allow": allowed})
     if any(name in given.get(verb, ()) for verb in LIMITS):
         remaining = _without(given, name, *LIMITS)
-        yield Relaxation(f"limit on {name!r} (", f"lift the limits on {name}", remaining)
+        yield Relaxation(f"limit on {name!r}", f"lift the limits on {name}", remaining)
     if space.features[name].numeric and name in space.inferred:
         yield from _beyond_data(name, space, given)
 

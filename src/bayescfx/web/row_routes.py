@@ -15,7 +15,13 @@ from starlette.exceptions import HTTPException
 import bayescfx as cfx
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.requests.plain_values import json_fields
-from bayescfx.requests.texts import number_apart, parse_target, wanted_text
+from bayescfx.requests.texts import (
+    move_text,
+    number_apart,
+    parse_target,
+    target_of_output,
+    wanted_text,
+)
 from bayescfx.web.payloads import (
     Payload,
     curve_payload,
@@ -109,7 +115,7 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
     @router.post("/api/target")
     def target(form: TargetForm) -> Payload:
         """Return the outputs that a target asks for, relative to an output."""
-        parsed = parse_target(form.target)
+        _, parsed = target_of_output(site.model, parse_target(form.target))
         wanted = parsed.wanted(form.output)
         accepted = parsed.acceptance(form.output, form.tolerance)
         exactly = parsed.acceptance(form.output, 0.0)
@@ -145,7 +151,8 @@ def _predict(site: Site, form: PredictForm) -> Payload:
     target: Any = None if form.target is None else parse_target(form.target)
     found = cfx.what_if(site.model, query, row, space, target, tolerance=form.tolerance)
     shown = json_fields(found, "output", "miss", "reached", "cost", "distance", "n_changes")
-    return {**shown, "broken": list(found.broken)}
+    follows = [f"{name} follows: {move_text(*pair)}" for name, pair in found.follows.items()]
+    return {**shown, "broken": list(found.broken), "follows": follows}
 
 
 def _add_data(router: APIRouter, index: RowIndex) -> None:

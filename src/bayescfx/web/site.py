@@ -163,4 +163,7 @@ def _guard_model(model: Model, lock: contextlib.AbstractContextManager[Any]) -> 
             raise ModelError(f"the model failed: {text}") from error
 
     content = model.fingerprint()
-    return replace(model, predict=predict, content=content, inner=model.predict)
+    labels = model.labels
+    if labels is not None:  # the page is about one output
+        labels = replace(labels, is_fixed=True)
+    return replace(model, predict=predict, content=content, inner=model.predict, labels=labels)

@@ -92,7 +92,7 @@ def test_transformers_are_called_a_few_times_for_the_first_query_and_hardly_for_
         Counting.n_calls = 0
         CountingBooster.n_calls = 0
         answer = explainer.explain(table.iloc[k], cfx.increase(by=0.3))
-        assert answer.proof == "optimal"
+        assert answer.stopped == "proven"
         counts.append(Counting.n_calls - CountingBooster.n_calls)  # without those of the model
     assert counts[0] <= 20
     assert max(counts[1:]) <= 3

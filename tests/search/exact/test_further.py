@@ -129,7 +129,7 @@ def diabetes() -> tuple[pd.DataFrame, Any]:
 def test_the_sweep_is_never_cheaper_than_the_proven_answer_of_the_same_features() -> None:
     X, y = diabetes()
     model = RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0).fit(X, y)
-    explainer = cfx.Explainer(model, cfx.Space.from_data(X), n=3, rng=0)
+    explainer = cfx.Explainer(model, cfx.Space.from_data(X), n=3, rng=0, short_decimals=False)
     proven = explainer.explain(X.iloc[114], "-20%")
     found = explainer.explain(X.iloc[114], "-20%", prove=False)
     assert [each.proof for each in proven.counterfactuals] == ["optimal"] * 3
@@ -147,14 +147,16 @@ def test_the_sweep_is_never_cheaper_than_the_proven_answer_of_the_same_features(
 def test_all_answers_of_a_linear_model_are_proven() -> None:
     X, y = diabetes()
     linear = LinearRegression().fit(X, y)
-    several = cfx.explain(linear, X.iloc[114], cfx.Space.from_data(X), "-20%", n=3, rng=0)
+    explainer = cfx.Explainer(linear, cfx.Space.from_data(X), rng=0, short_decimals=False)
+    several = explainer.explain(X.iloc[114], "-20%", n=3)
     assert several.proof == "optimal"
     assert [each.proof for each in several.counterfactuals] == ["optimal"] * 3
     sets = [frozenset(each.changes) for each in several.counterfactuals]
     assert len(set(sets)) == 3
     for each in several.counterfactuals[1:]:
         others = [name for name in X.columns if name not in each.changes]
-        alone = cfx.explain(linear, X.iloc[114], cfx.Space.from_data(X).fix(*others), "-20%", rng=0)
+        space = cfx.Space.from_data(X).fix(*others)
+        alone = cfx.explain(linear, X.iloc[114], space, "-20%", rng=0, short_decimals=False)
         assert alone.best.cost == pytest.approx(each.cost, rel=1e-5)
 
 

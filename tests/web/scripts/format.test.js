@@ -32,7 +32,8 @@ test("cells are shown as text", () => {
   assert.equal(format.cell(null), "missing");
   assert.equal(format.cell(true), "true");
   assert.equal(format.cell(-3), "−3");
-  assert.equal(format.cell(0.123456789), "0.123457");
+  assert.equal(format.cell(0.123456789), "0.123456789");
+  assert.equal(format.cell(0.123456789, 6), "0.123457");
   assert.equal(format.cell(""), "(empty)");
   assert.equal(format.cell("  "), "(blank)");
 });

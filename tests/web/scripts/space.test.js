@@ -6,7 +6,8 @@ import { site } from "./helpers.js";
 const WHOLE = {
   fix: ["age"],
   only_up: ["bmi"],
-  between: { bmi: [20, null], smoker: ["no", 1] },
+  between: { bmi: [20, null] },
+  strict_between: { smoker: ["no", 1] },
   move: { bmi: [-2, 2] },
   require: ["age <= bmi"],
   together: [["age", "bmi"]],

@@ -17,9 +17,10 @@ from bayescfx.models.adapters import (
     predict_torch,
     predict_xgboost,
 )
+from bayescfx.models.class_scores import compare_label, decide
 from bayescfx.models.classifiers import predict_column
 from bayescfx.models.input_columns import Category, as_fitted
-from bayescfx.models.model import Model
+from bayescfx.models.model import Model, refuse_rows
 from bayescfx.models.readers.comparison import check_inputs, largest_difference
 from bayescfx.models.readers.forms import Form
 from bayescfx.models.readers.registry import read_estimator
@@ -98,6 +99,14 @@ _OWN_METHODS: dict[str, Method] = {
 }
 
 
+#: Functions of classifiers without a flat form, and why.
+_NOT_READ: dict[Any, str] = {
+    compare_label: "which label is predicted is no single sum; a target with a probability, such "
+    "as becomes(label, probability=0.5), can be proven",
+    refuse_rows: "the model is a classifier; pass bayescfx.probability(model, label)",
+}
+
+
 def _task(predict: Predict, rows: Rows) -> Task:
     """Return the estimator behind a model's function of rows."""
     if isinstance(predict, partial):
@@ -106,6 +115,11 @@ def _task(predict: Predict, rows: Rows) -> Task:
         if predict.func in (predict_fitted, predict_xgboost):
             estimator, categories = predict.args
             return _fitted_task(estimator, categories, rows, "predict", 0)
+        if predict.func is decide:
+            estimator, categories = predict.args
+            return _fitted_task(estimator, categories, rows, "decision_function", 0)
+        if predict.func in _NOT_READ:
+            raise UnreadableModelError(_NOT_READ[predict.func])
         if predict.func is predict_torch:
             return _new_task(predict.args[0], _copied, rows, "predict", 0)
     owner = getattr(predict, "__self__", None)

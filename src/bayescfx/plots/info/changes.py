@@ -340,9 +340,12 @@ def _change(view: View, which: int, j: int, effect: float | None, text: str) -> 
     after = float(view.answers[which, j])
     scale = Scale.of(region, j, after)
     period = region.period[j]
+    name = region.names[j]
     first, second = scale.move(before, after)
+    if name in view.answer.counterfactuals[which].changes:  # the cells, in the type of the column
+        first, second = wording.both(*view.answer.counterfactuals[which].changes[name])
     return Change(
-        name=str(region.names[j]),
+        name=str(name),
         before=first,
         after=second,
         start=scale.place(before),

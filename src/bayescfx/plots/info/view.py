@@ -188,8 +188,12 @@ class View:
         return mean, low, high, (self.X[on_line, j], self.y[on_line])
 
     def moved(self, which: int) -> Indices:
-        """Return the positions of the features that a counterfactual changes."""
-        return np.flatnonzero(self.region.changes(self.answers[[which]])[0])
+        """Return the positions of the features that a counterfactual changes, not derived ones."""
+        follows = self.answer.counterfactuals[which].follows
+        is_moved = self.region.changes(self.answers[[which]])[0]
+        # A space from a file has lost the functions of derived features.
+        is_moved[[self.region.names.index(name) for name in follows]] = False
+        return np.flatnonzero(is_moved)
 
     def by_effect(self, which: int) -> list[tuple[int, float | None]]:
         """Return changed features and their effects, the largest first.

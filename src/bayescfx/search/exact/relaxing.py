@@ -1,14 +1,16 @@
 """Binding constraints, computed: what the target costs with each constraint removed.
 
-Each limit, each rule and the bound on changes is removed in turn, and the question is searched
-exactly again. The model is not called: its form answers.
+Each limit, each fixed feature, each rule and the bound on changes is removed in turn, and the
+question is searched exactly again. If no single one is enough, pairs of them are. The model is not
+called: its form answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,31 +24,70 @@ from bayescfx.search.exact.linear_form import find_nearest_linear
 from bayescfx.search.exact.network_search import find_nearest_network
 from bayescfx.search.exact.problem import BoxProblem
 from bayescfx.search.exact.prover import Provable, Prover, raw_intervals
+from bayescfx.space.constraint import Constraint, constraints, relaxed_regions, without
 from bayescfx.space.region import Region
-from bayescfx.space.rules.limits import Limits
 
-#: Constraints that are named at most.
-MOST_NAMED = 3
+if TYPE_CHECKING:
+    from bayescfx.search.question import Question
+
+#: With more constraints than these, pairs are not examined. Set by judgement, 2026-11-19.
+MOST_IN_PAIRS = 8
 
 
-@dataclass(frozen=True)
-class RelaxedCost:
-    """What the target costs without one constraint.
+@dataclass(frozen=True, eq=False)
+class RelaxedAnswer:
+    """The nearest answer without some constraints.
 
     Parameters
     ----------
-    words : str
-        The constraint.
+    removed : tuple of Constraint
+        The constraints.
+    row : array of shape (d,)
+        Its codes.
+    output : float
+        Its output by the model's form.
     cost : float
-        The cost of the nearest answer that was found; infinite if there is none.
+        Its cost.
     """
 
-    words: str
+    removed: tuple[Constraint, ...]
+    row: Array
+    output: float
     cost: float
 
 
-def cheapest_relaxations(question: Provable, prover: Prover, work_each: float) -> list[RelaxedCost]:
-    """Return the constraints without which the target can be reached, the cheapest first.
+@dataclass(frozen=True, eq=False)
+class Relaxations:
+    """What the removal of constraints does, as computed.
+
+    Parameters
+    ----------
+    answers : tuple of RelaxedAnswer
+        The nearest answers without one constraint each, the cheapest first; without two of them if
+        no single one is enough.
+    is_complete : bool
+        Whether every single constraint was examined to the end.
+    """
+
+    answers: tuple[RelaxedAnswer, ...]
+    is_complete: bool
+
+    @property
+    def needs_two(self) -> bool:
+        """Whether it is computed that no single constraint keeps the target away."""
+        is_single = any(len(answer.removed) == 1 for answer in self.answers)
+        return self.is_complete and not is_single
+
+
+def is_readable(question: Question) -> bool:
+    """Return whether relaxations can be computed: the model is allowed to be read, and was."""
+    if question.prover is None or not question.evaluator.model.local:
+        return False
+    return question.prover.reading(question.region).form is not None
+
+
+def compute_relaxations(question: Provable, prover: Prover, work_each: float) -> Relaxations:
+    """Return the constraints without which the target can be reached.
 
     Parameters
     ----------
@@ -57,58 +98,51 @@ def cheapest_relaxations(question: Provable, prover: Prover, work_each: float) -
     work_each : float
         The most work for each constraint.
     """
-    found = []
-    for words, region in relaxed_regions(question.region):
+    region = question.region
+    single = (((each,), relaxed) for each, relaxed in relaxed_regions(region))
+    found = _answers(question, prover, single, work_each)
+    n_constraints = len(constraints(region))
+    if found.answers or not found.is_complete or not 2 <= n_constraints <= MOST_IN_PAIRS:
+        return found
+    pairs = combinations(constraints(region), 2)
+    both = ((pair, without(region, pair)) for pair in pairs)
+    return Relaxations(_answers(question, prover, both, work_each).answers, is_complete=True)
+
+
+def _answers(
+    question: Provable,
+    prover: Prover,
+    relaxed: Iterator[tuple[tuple[Constraint, ...], Region]],
+    work_each: float,
+) -> Relaxations:
+    """Return the nearest answers in some regions, the cheapest first."""
+    found: list[RelaxedAnswer] = []
+    is_complete = True
+    for removed, region in relaxed:
         try:
-            cost = _lowest_cost(question, prover, region, work_each)
+            nearest, is_exact = _nearest(question, prover, region, work_each)
         except OutOfTime:
+            is_complete = False
             break
-        if np.isfinite(cost):
-            found.append(RelaxedCost(words, cost))
-    return sorted(found, key=lambda each: each.cost)[:MOST_NAMED]
+        is_complete &= is_exact
+        if nearest is not None:
+            found.append(RelaxedAnswer(removed, *nearest))
+    found.sort(key=lambda each: each.cost)
+    return Relaxations(tuple(found), is_complete)
 
 
-def relaxed_regions(region: Region) -> Iterator[tuple[str, Region]]:
-    """Yield each constraint in words, with the region without it."""
-    for j, name in enumerate(region.names):
-        wider = _without_limits(region, j)
-        if wider is not None:
-            is_free = bool(region.low[j] < region.high[j])
-            yield f"limit on {name!r}" if is_free else f"{name!r} being fixed", wider
-    bound = region.max_changes
-    if bound is not None and bound < len(region.free):
-        words = f"at most {bound} change{'' if bound == 1 else 's'}"
-        yield words, replace(region, max_changes=None)
-    for rule in region.rules:
-        if rule.words.limit:
-            yield rule.words.limit, region.without(rule)
+#: Codes, output and cost of a row.
+_Nearest = tuple[Array, float, float]
 
 
-def _without_limits(region: Region, j: int) -> Region | None:
-    """Return the region without the limits of a feature; None if it has none."""
-    code = float(region.query[j])
-    if np.isnan(code) or region.recomputed[j]:
-        return None
-    name = region.names[j]
-    own = region.axes[j]
-    schema = region.schema
-    dtype: Any = np.dtype(np.float64)
-    if name in schema.places:
-        dtype = schema.columns[schema.places[name]].dtype
-    axis = Limits(name).axis(schema.features[name], code, dtype, inferred=False)
-    n_own = np.inf if own.choices is None else len(own.choices)
-    n_all = np.inf if axis.choices is None else len(axis.choices)
-    low, high, _ = axis.allowed
-    is_wider = low < region.low[j] or high > region.high[j] or n_all > n_own
-    return region.with_axis(j, axis) if is_wider else None
-
-
-def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float) -> float:
-    """Return the cost of the nearest answer in another region, by the form; may be infinite."""
+def _nearest(
+    question: Provable, prover: Prover, region: Region, work: float
+) -> tuple[_Nearest | None, bool]:
+    """Return the nearest answer in another region, by the form, and whether that is exact."""
     reading = prover.reading(region)
     form = reading.form
     if form is None:
-        return np.inf
+        return None, False
     accepted = raw_intervals(form, question.acceptance, reading.rounding)
     try:
         limits = Work(work, time_limit.get())
@@ -121,19 +155,24 @@ def _lowest_cost(question: Provable, prover: Prover, region: Region, work: float
             search = find_nearest(Branching(problem, work=limits))
         return _run_by_form(search, question, form, region)
     except NoProof:
-        return np.inf
+        return None, False
 
 
 def _run_by_form(
     search: Generator[Array, Mask, Bound], question: Provable, form: Form, region: Region
-) -> float:
-    """Return the lowest cost of the answers that a search finds, with outputs of the form."""
-    lowest = np.inf
+) -> tuple[_Nearest | None, bool]:
+    """Return the nearest answer that a search finds, with outputs of the form."""
+    nearest: _Nearest | None = None
     try:
         rows = next(search)
         while True:
-            is_hit = question.accepted(form.predict(region.rows(rows)))
-            lowest = min([lowest, *region.cost(rows[is_hit])])
+            y = form.predict(region.rows(rows))
+            is_hit = question.accepted(y)
+            costs = region.cost(rows)
+            for k in np.flatnonzero(is_hit).tolist():
+                if nearest is None or costs[k] < nearest[2]:
+                    nearest = rows[k], float(y[k]), float(costs[k])
             rows = search.send(is_hit)
-    except StopIteration:
-        return lowest
+    except StopIteration as end:
+        bound: Bound = end.value
+        return nearest, bound.is_complete

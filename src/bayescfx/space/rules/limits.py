@@ -1,6 +1,8 @@
 """Limits of single features: fixed, a direction, absolute and relative limits.
 
-Limits of one feature combine by intersection; seen from a query they become an `Axis`.
+Limits of one feature combine by intersection; seen from a query they become an `Axis`. They bind
+the values that a feature changes to: a query outside its limits may stay where it is. Strict limits
+bind every returned row. If the query lies outside them, they are a rule beside the axis.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.checks import is_several, shown
+from bayescfx.checks import check, is_several, shown
 from bayescfx.data import Feature
 from bayescfx.data.tables import narrow_float
 from bayescfx.errors import SpaceError
@@ -51,6 +53,10 @@ class Limits(Rule):
         Absolute limits; infinite where they are open.
     levels : tuple of floats, optional
         Allowed codes of a feature with levels.
+    strict : tuple of two floats
+        The part of `between` that also binds a query outside it.
+    strict_levels : tuple of floats, optional
+        The levels that every row has one of, whatever the query has.
     move : tuple of two floats
         Limits relative to the query.
     identifies_rows : bool
@@ -62,10 +68,22 @@ class Limits(Rule):
     side: int = 0
     between: Pair = _ANYWHERE
     levels: tuple[float, ...] | None = None
+    strict: Pair = _ANYWHERE
+    strict_levels: tuple[float, ...] | None = None
     move: Pair = _ANYWHERE
     identifies_rows: bool = False
 
     rank = 0
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether it limits values, not only changes of them."""
+        return self.between != _ANYWHERE or self.levels is not None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether it binds every returned row, one that keeps the query's value included."""
+        return self.strict != _ANYWHERE or self.strict_levels is not None
 
     @property
     def words(self) -> Words:
@@ -81,17 +99,21 @@ class Limits(Rule):
         parts = []
         if self.side:
             parts.append("only up" if self.side > 0 else "only down")
-        if self.between != _ANYWHERE:
-            parts.append(self._describe_interval(feature))
-        if self.levels is not None:
-            more = ", …" if len(self.levels) > _MOST_SHOWN else ""
-            parts.append(f"only {', '.join(feature.display(*self.levels[:_MOST_SHOWN]))}{more}")
+        if self.is_absolute:
+            parts.append(self.describe_values(feature))
+        is_all_strict = (self.strict, self.strict_levels) == (self.between, self.levels)
+        if self.is_strict:
+            strict = replace(self, between=self.strict, levels=self.strict_levels)
+            parts.append("strict" if is_all_strict else f"strict {strict.describe_values(feature)}")
         if self.move != _ANYWHERE:
             parts.append(f"moves {self.move[0]:+g} … {self.move[1]:+g}")
         return ", ".join(parts)
 
-    def _describe_interval(self, feature: Feature) -> str:
-        """Return the absolute limits in words."""
+    def describe_values(self, feature: Feature) -> str:
+        """Return the absolute limits, or the allowed levels, in words."""
+        if self.levels is not None:
+            more = ", …" if len(self.levels) > _MOST_SHOWN else ""
+            return f"only {', '.join(feature.display(*self.levels[:_MOST_SHOWN]))}{more}"
         low, high = feature.display(*self.between)
         if self.between[0] == -math.inf:
             return f"at most {high}"
@@ -100,16 +122,64 @@ class Limits(Rule):
         return f"between {low} … {high}"
 
     def for_query(self, region: Region) -> Rule | None:
-        """Return the limits of a derived feature; those of others are in its axis."""
-        return self if region.recomputed[region.schema.positions[self.name]] else None
+        """Return the limits of a derived feature, and strict ones that the query breaks.
+
+        All others are in the axis of the feature.
+        """
+        j = region.schema.positions[self.name]
+        if region.recomputed[j]:
+            return self
+        return None if self._is_inside(region.query[[j]])[0] else self
 
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return where a derived feature keeps its limits, or is as in the query."""
+        """Return where strict limits hold; a derived feature keeps all, or stays as it is."""
         j = region.schema.positions[self.name]
         codes = X[:, j]
+        inside = self._is_inside(codes)
+        if not region.recomputed[j]:
+            return inside
         query = region.query[j]
         allowed = self._allows(codes, self._interval(query, _ANYWHERE))
-        return np.asarray(allowed | (codes == query))
+        return np.asarray(inside & (allowed | (codes == query)))
+
+    def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
+        """Return the strict limits that the axis of the feature does not imply."""
+        j = region.schema.positions[self.name]
+        interval = self._strict_interval(region.axes[j].feature)
+        if region.recomputed[j] or interval is None:
+            return []
+        unit = np.zeros(len(region.query))
+        unit[j] = 1.0
+        ends = [(unit, interval[1], region.high[j]), (-unit, -interval[0], -region.low[j])]
+        return [(a, bound) for a, bound, farthest in ends if farthest > bound]
+
+    def curved(self, region: Region) -> bool:
+        """Return whether it is no interval of codes of a feature that may change by itself."""
+        j = region.schema.positions[self.name]
+        is_interval = self._strict_interval(region.axes[j].feature) is not None
+        return bool(region.recomputed[j]) or not is_interval
+
+    def _is_inside(self, codes: Array) -> Mask:
+        """Return which codes keep the strict limits; a missing cell keeps none."""
+        if not self.is_strict:
+            return np.ones(len(codes), dtype=np.bool_)
+        inside = (codes >= self.strict[0]) & (codes <= self.strict[1])
+        if self.strict_levels is not None:
+            inside &= np.isin(codes, self.strict_levels)
+        return np.asarray(inside)
+
+    def _strict_interval(self, feature: Feature) -> Pair | None:
+        """Return the strict limits as an interval of codes; None if levels form none."""
+        if self.strict_levels is None:
+            return self.strict
+        low, high = self.strict_levels[0], self.strict_levels[-1]
+        is_interval = high - low + 1.0 == len(self.strict_levels)
+        return (low, high) if is_interval and not feature.categorical else None
+
+    def is_outside(self, codes: Array) -> Mask:
+        """Return which codes lie outside absolute limits that a query may stay outside of."""
+        is_missing = np.isnan(codes)
+        return np.asarray(~self._allows(codes, self.between) & ~is_missing & self._is_inside(codes))
 
     def _allows(self, codes: Array, interval: Pair) -> Mask:
         """Return which codes lie in an interval and are allowed levels."""
@@ -276,16 +346,34 @@ def check_ordered(name: Hashable, feature: Feature, verb: str) -> None:
     raise SpaceError(message, parameter="order", advice=advice)
 
 
-def between(space: Space, limits: Mapping[Any, Any]) -> Space:
+def between(space: Space, limits: Mapping[Any, Any], *, strict: bool = False) -> Space:
     """Return the space with absolute limits for the features named.
+
+    Limits bind the values that a feature changes to. A query outside its limits may stay where it
+    is, with a warning, but does not move to another value outside.
 
     Parameters
     ----------
     limits : dict of name to (low, high) or to a list of levels
-        ``None`` leaves an end open. Limits may exceed the data. A query beyond the limits
-        may stay where it is.
+        ``None`` leaves an end open. Limits may exceed the data.
+    strict : bool, default False
+        Whether the value of every returned row lies inside, even if the query's does not: the
+        feature then has to change. A missing value lies outside.
+
+    Examples
+    --------
+    >>> from bayescfx.data import Real
+    >>> space = Space({"bmi": Real(15, 45), "bp": Real(60, 130)})
+    >>> print(space.between({"bmi": (18, 32)}, strict=True))
+    Space of 2 features
+      feature  kind  values    unit of change  limits
+      bmi      real  15 … 45   7.5             between 18 … 32, strict
+      bp       real  60 … 130  17.5
+    cost: l1 distance + 0.2 per change
     """
-    return _with_limits(space, limits, _narrow_absolute)
+    check(isinstance(strict, bool), "strict", "True or False", strict, SpaceError)
+    narrowed = _with_limits(space, limits, _narrow_absolute)
+    return _with_limits(narrowed, limits, _narrow_strict) if strict else narrowed
 
 
 def _narrow_absolute(old: Limits, feature: Feature, value: Any) -> Limits:
@@ -301,6 +389,13 @@ def _narrow_absolute(old: Limits, feature: Feature, value: Any) -> Limits:
     if not kept:
         raise SpaceError(f"`between` leaves no level of {old.name!r}. Allow at least one.")
     return replace(old, levels=tuple(sorted(kept)))
+
+
+def _narrow_strict(old: Limits, feature: Feature, value: Any) -> Limits:
+    """Return limits whose strict part is narrowed to a pair of values, or a list of levels."""
+    part = replace(old, between=old.strict, levels=old.strict_levels)
+    part = _narrow_absolute(part, feature, value)
+    return replace(old, strict=part.between, strict_levels=part.levels)
 
 
 def move(space: Space, limits: Mapping[Any, Any]) -> Space:

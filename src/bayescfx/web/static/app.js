@@ -10,7 +10,7 @@
 //            ruler, target-handle, reachable, ruler-answer
 //   features: feature-filter, feature-show, feature-card (data-feature) with lock, limit-low,
 //            limit-high, limit-low-box, limit-high-box,
-//             direction-both, direction-up, direction-down, difficulty, step, level (data-level),
+//             direction-both, direction-up, direction-down, difficulty, strict, step, level (data-level),
 //            levels-all, levels-none;
 //             lock-all, unlock-all, cards-reset, kept-features, kept-feature
 //   limits:   rules, rule-insert, max-changes, near-data, together, together-add, space-check,
@@ -104,7 +104,8 @@ const isCompared = (one) => Number.isInteger(one?.id) && Number.isInteger(one?.i
 /** @param {Site} site */
 function describeSite(site) {
   const title = h("bdi", { dir: "auto", title: clip(site.title, 600) }, clip(site.title, 200));
-  const chance = site.classifier === null ? "" : ` of class ${clip(site.classifier, 60)}`;
+  const isNamed = site.classifier === null || site.output.name.includes(site.classifier);
+  const chance = isNamed ? "" : ` of class ${clip(site.classifier ?? "", 60)}`;
   const size = `${count(site.n_rows, "row")} of data · ${count(site.features.length, "feature")}`;
   document.title = clip(site.title, 80);
   fill(byId("site-title"), title);

@@ -4,7 +4,7 @@ import { field, fill, h, icon, set, uid } from "./dom.js";
 import { boxText, hasDirection, isFree, isScale, levelOf, levelsOf, parse } from "./features.js";
 import { clip, count, name, number, shown, cell as text } from "./format.js";
 import { Range } from "./range.js";
-import { DIFFICULTIES, freshCard, isSet } from "./space.js";
+import { DIFFICULTIES, freshCard, hasLimits, isSet } from "./space.js";
 import { emit, on, state } from "./state.js";
 
 /** @import { Card, Cell, Child, Feature } from "./types.js" */
@@ -124,7 +124,7 @@ function fixedList(features) {
           h(
             "dd",
             null,
-            shown(state.row.cells[f.name]),
+            shown(state.row.cells[f.name], "bdi", 6),
             h("span", { class: "soft" }, f.derived ? " · derived from others" : " · fixed"),
           ),
         ),
@@ -152,6 +152,7 @@ function makeCard(feature) {
   const direction = hasDirection(feature) ? directionPicker(update) : null;
   const difficulty = difficultyPicker(update);
   const move = moveHint(update);
+  const strict = strictSwitch(update);
   const now = h("span", { class: "now-value" });
   const title = uid("card");
   const description = h(
@@ -170,10 +171,11 @@ function makeCard(feature) {
     h("header", null, h("h3", { id: title }, name(feature.name)), lock.node),
     h("p", { class: "now-line" }, now, isScale(feature) ? description : null),
     range.nodes,
+    strict.node,
     move.node,
     h("div", { class: "row card-row" }, direction?.node, field("Difficulty", difficulty.node)),
   );
-  const parts = [range, lock, difficulty, move, ...(direction ? [direction] : [])];
+  const parts = [range, lock, difficulty, strict, move, ...(direction ? [direction] : [])];
   let drawn = "";
 
   function draw() {
@@ -242,6 +244,31 @@ function moveHint(update) {
     const remove = { class: "link", onclick: () => update({ move: null }) };
     const ends = move.map((end) => text(end)).join(" … ");
     fill(node, `may move by ${ends} `, h("button", remove, "remove this limit"));
+  };
+  return { node, draw };
+}
+
+/**
+ * Return the switch of strict limits, which a card without limits does not show.
+ * @param {Update} update
+ */
+function strictSwitch(update) {
+  const props = { role: "switch", id: uid("strict"), "data-test": "strict" };
+  const box = h("input", { type: "checkbox", ...props });
+  box.onchange = () => update({ strict: box.checked });
+  const hint = h("span", { class: "hint" });
+  const words = h("span", null, "Strict limits", hint);
+  const node = h("label", { class: "switch", for: box.id }, box, words);
+  /** @param {Card} card */
+  const draw = (card) => {
+    const { locked, strict } = card;
+    node.hidden = !hasLimits(card);
+    box.checked = strict;
+    box.disabled = locked;
+    const rule = strict
+      ? "the value of every answer lies inside"
+      : "the present value may stay, but changes only to one inside";
+    fill(hint, rule);
   };
   return { node, draw };
 }

@@ -120,7 +120,7 @@ function changeLine(change, largest) {
       "th",
       { scope: "row" },
       name(feature),
-      derived ? h("span", { class: "soft" }, " derived") : null,
+      derived ? h("span", { class: "soft" }, " follows") : null,
     ),
     h("td", { class: "right" }, valueNode(change.before_text, change.before)),
     h("td", { class: "left strong" }, icon(arrowIcon(change)), after),

@@ -61,16 +61,16 @@ export function num(value, options = {}) {
 }
 
 /**
- * Return a cell of a table for reading.
+ * Return a cell of a table: a number with all its digits, or with some for long tables.
  * @param {Cell | undefined} value
- * @param {number} [digits]
+ * @param {number | null} [digits]
  */
-export function cell(value, digits = 6) {
+export function cell(value, digits = null) {
   if (value === null || value === undefined) return "missing";
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value === "number") {
     const isShort = Number.isInteger(value) && Math.abs(value) < 1e15;
-    return isShort ? withMinus(String(value)) : number(value, digits);
+    return isShort || digits === null ? withMinus(String(value)) : number(value, digits);
   }
   if (value === "") return "(empty)";
   return value.trim() === "" ? "(blank)" : value;
@@ -101,10 +101,12 @@ export function name(text, tag = "bdi") {
  * Return a cell as an element, with its exact value.
  * @param {Cell | undefined} value
  * @param {"bdi" | "strong"} [tag]
+ * @param {number | null} [digits]
  */
-export function shown(value, tag = "bdi") {
+export function shown(value, tag = "bdi", digits = null) {
   const exact = value === null || value === undefined ? "missing" : String(value);
-  return h(tag, { class: "cell", dir: "auto", title: clip(exact, 1000) }, clip(cell(value)));
+  const props = { class: "cell", dir: "auto", title: clip(exact, 1000) };
+  return h(tag, props, clip(cell(value, digits)));
 }
 
 /**

@@ -112,6 +112,9 @@ function answerCard(question, k) {
     found.changes.length
       ? changeTable(found, question.answer.output)
       : h("p", { class: "soft" }, "Nothing changes."),
+    found.kept_text
+      ? h("p", { dir: "auto", "data-test": "kept-outside" }, clip(found.kept_text, 1500))
+      : null,
     found.valid_text
       ? h("p", { dir: "auto", "data-test": "valid-ranges" }, clip(found.valid_text, 1500))
       : null,

@@ -207,7 +207,7 @@ function rowLine(row, visible) {
     },
     h("th", { scope: "row" }, button),
     h("td", { class: "right strong" }, num(row.output)),
-    visible.map((f) => h("td", { class: f.levels ? null : "right" }, shown(row.cells[f.name]))),
+    visible.map((f) => h("td", { class: f.levels ? null : "right" }, shown(row.cells[f.name], "bdi", 6))),
   );
 }
 

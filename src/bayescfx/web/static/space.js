@@ -20,6 +20,7 @@ const CONTROLLED = new Set([
   "only_up",
   "only_down",
   "between",
+  "strict_between",
   "move",
   "require",
   "together",
@@ -70,6 +71,7 @@ export const freshCard = () => ({
   low: null,
   high: null,
   levels: null,
+  strict: false,
   difficulty: 1,
   step: null,
   move: null,
@@ -94,6 +96,12 @@ export const freshLimits = () => ({
  */
 export const isLimited = (card) =>
   card.direction !== "" || hasRange(card) || card.levels !== null || card.move !== null;
+
+/**
+ * Return whether a card has absolute limits: ends, or allowed levels.
+ * @param {Card} card
+ */
+export const hasLimits = (card) => hasRange(card) || card.levels !== null;
 
 /** @param {Card} card */
 const hasRange = (card) => card.low !== null || card.high !== null;
@@ -155,7 +163,8 @@ export function toSpace(site, cards, limits) {
     fix: pairs.filter(({ card }) => isKept(card)).map(({ feature }) => feature.name),
     only_up: namesWhere((card) => card.direction === "up"),
     only_down: namesWhere((card) => card.direction === "down"),
-    between: tableWhere((card) => hasRange(card) || card.levels !== null, allowedValues),
+    between: tableWhere((card) => hasLimits(card) && !card.strict, allowedValues),
+    strict_between: tableWhere((card) => hasLimits(card) && card.strict, allowedValues),
     move: tableWhere(
       (card) => card.move !== null,
       (card) => card.move,
@@ -240,7 +249,9 @@ function toCard(feature, space) {
   card.locked = isNamed("fix") || !isAllowed;
   if (hasDirection(feature) && isNamed("only_down")) card.direction = "down";
   if (hasDirection(feature) && isNamed("only_up")) card.direction = "up";
-  Object.assign(card, toAllowed(feature, value("between")));
+  card.strict = value("strict_between") !== undefined;
+  const allowed = value(card.strict ? "strict_between" : "between");
+  Object.assign(card, toAllowed(feature, allowed));
   const move = value("move");
   if (Array.isArray(move) && move.length === 2) card.move = [move[0], move[1]];
   card.step = asPositive(value("steps"));

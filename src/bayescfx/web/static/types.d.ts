@@ -90,6 +90,8 @@ export interface DataPage {
 export interface Prediction {
   output: number;
   broken: string[];
+  /** Derived features that changed, in words. */
+  follows: string[];
   miss: number | null;
   reached: boolean | null;
   cost: number | null;
@@ -151,6 +153,8 @@ export interface Counterfactual {
   proof: string | null;
   sentence: string;
   changes: Change[];
+  /** Values that stay outside their limits, in words; empty if there are none. */
+  kept_text: string;
   /** Where the answer stays valid, in words; empty if it is not known. */
   valid_text: string;
 }
@@ -161,7 +165,7 @@ export interface Menu {
   notes: string[];
 }
 
-/** A binding constraint; `relax` is the visitor's space without it. */
+/** A binding constraint, and how it is known; `relax` is the visitor's space without it. */
 export interface Binding {
   text: string;
   relax: Space | null;
@@ -239,6 +243,8 @@ export interface Card {
   low: Cell;
   high: Cell;
   levels: number[] | null;
+  /** Whether the limits bind the present value, too. */
+  strict: boolean;
   difficulty: number;
   step: number | null;
   move: [number | null, number | null] | null;

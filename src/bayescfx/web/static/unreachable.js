@@ -131,9 +131,7 @@ function shortfallPicture({ output, reachable }, nearest, wanted, ends) {
  */
 export function bindingList({ binding }) {
   if (!binding.length) {
-    const text =
-      "No single constraint is binding: the model does not reach the target within the ranges of the data.";
-    return h("p", { class: "soft" }, text);
+    return h("p", { class: "soft" }, "No single constraint was found that keeps the target away.");
   }
   return h("ul", { class: "binding" }, binding.map(bindingItem));
 }

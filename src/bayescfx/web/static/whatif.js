@@ -285,6 +285,7 @@ function predictionNodes(found, error) {
     difference ? h("p", { class: "soft" }, difference, " compared with the row") : null,
     targetNode(found),
     costNode(found),
+    found.follows.map((text) => h("p", { class: "soft", dir: "auto" }, clip(text, 300))),
     error ? errorNode(error) : null,
     found.broken.length ? brokenNode(found.broken) : null,
   ];
