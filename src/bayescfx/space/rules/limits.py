@@ -363,6 +363,7 @@ def between(space: Space, limits: Mapping[Any, Any], *, strict: bool = False) ->
     Examples
     --------
     >>> from bayescfx.data import Real
+    >>> from bayescfx.space import Space
     >>> space = Space({"bmi": Real(15, 45), "bp": Real(60, 130)})
     >>> print(space.between({"bmi": (18, 32)}, strict=True))
     Space of 2 features
