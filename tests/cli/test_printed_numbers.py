@@ -73,7 +73,7 @@ def test_tables_of_many_answers_hold_as_printed(
     lines = list(csv.DictReader(io.StringIO((shell.folder / "many.csv").read_text())))
     assert len(lines) == 8
     for k, line in enumerate(lines):
-        moved = {name: line[name] for name in X if line[name] != line[f"{name}_before"]}
+        moved = {str(name): line[str(name)] for name in X if line[name] != line[f"{name}_before"]}
         listed = dict(part.split(" ", 1) for part in line["changes"].split(", "))
         assert {name: text.split(" → ")[1] for name, text in listed.items()}.keys() == moved.keys()
         check_typed(houses, k, {name: text.split(" → ")[1] for name, text in listed.items()})
