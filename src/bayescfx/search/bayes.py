@@ -500,7 +500,7 @@ class _Run:
         """
         question = self.question
         kept = TUNING.settle_share * question.budget
-        if not question.leaves_out_borrowed or question.left > kept:
+        if not question.inside.leaves_out_borrowed or question.left > kept:
             return False
         hits = question.hits_of_call()
         n_changes = question.region.changes(hits).sum(axis=1)

@@ -390,11 +390,6 @@ class Question(Account):
         self.inside.places(self.region.contains, self._best)
         return self.inside.borrowed
 
-    @property
-    def leaves_out_borrowed(self) -> bool:
-        """Whether rows scored for other questions of the same call are left out at present."""
-        return self.inside.leaves_out_borrowed
-
     def leave_out_borrowed(self) -> None:
         """Search as if the rows scored for other questions of the same call were not known."""
         self.inside.leave_out_borrowed()
