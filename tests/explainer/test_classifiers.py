@@ -364,3 +364,9 @@ def test_a_false_label_is_a_violation(cancer: Any) -> None:
     liar.inner = clf
     liar.classes_ = tuple(clf.classes_)
     assert not answer.verify(liar)
+
+
+def test_a_classifier_that_is_not_fitted_is_named_as_such() -> None:
+    X = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 0.0]})
+    with pytest.raises(cfx.ModelError, match="must be fitted for 'becomes good'"):
+        cfx.explain(LogisticRegression(), X.iloc[0], cfx.Space.from_data(X), "becomes good")
