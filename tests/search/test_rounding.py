@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
 
+from bayescfx import Space, explain
 from bayescfx.potentials import contains
 from tests.printed import FORMATS, MODELS, TABLES, questions, typed_row
 
@@ -35,3 +39,17 @@ def test_printed_answers_hold_on_ten_tables(table: str, model: str) -> None:
     if model == "XGBoost":
         pytest.importorskip("xgboost")
     check_printed_answers(table, model, 12)
+
+
+def test_a_small_budget_begins_with_every_feature_also_if_rows_are_kept_for_rounding() -> None:
+    # With 40 rows 16 start rows are affordable: two for each of 8 features.
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = GradientBoostingRegressor(random_state=0).fit(X, y)
+    space = Space.from_data(X).fix("age", "sex").max_changes(3)
+    begun = [
+        explain(model, X.iloc[114], space, "-20%", budget=40, rng=0, short_decimals=short)
+        for short in (True, False)
+    ]
+    first, second = (answer.evaluations.to_frame().head(17) for answer in begun)
+    pd.testing.assert_frame_equal(first, second)
+    assert (first.drop(columns="output").nunique() > 2).sum() == 8
