@@ -451,7 +451,7 @@ class _Run:
         question = self.question
         if question.region.price.weight == 0.0:
             return TUNING.n_starts
-        budget = question.budget + question.reserved
+        budget = question.whole_budget
         n = len(self._alone)
         if n <= TUNING.max_start_share * budget:
             return n
@@ -568,7 +568,7 @@ class _Run:
             return Candidates.GLOBAL
         if (
             question.region.price.weight > 0.0
-            and question.left > TUNING.near_until * question.budget
+            and question.spent < TUNING.near_until * question.whole_budget
         ):
             if turn % 2 == 0:
                 return Candidates.NEAR
