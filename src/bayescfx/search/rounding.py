@@ -18,8 +18,10 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask, firsts
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
+from bayescfx.search.exact.exact_search import prove_without
 from bayescfx.search.exact.prover import ScoredCodes
 from bayescfx.search.question import Question, misses
+from bayescfx.search.sweep import Sweep
 from bayescfx.space.axis import Axis
 from bayescfx.space.neighbourhood import take_back
 from bayescfx.space.region import Region
@@ -39,6 +41,8 @@ class RoundingTuning:
 
 
 TUNING = RoundingTuning()
+#: Numerical: changes that differ by this share are of the same size.
+SAME_SIZE = 1e-9
 #: Digits of a number that people may type; longer ones are left as they are.
 MOST_DIGITS = 12
 #: Decimals of a number that can't be shortened: more than any that can.
@@ -74,8 +78,8 @@ def round_answers(question: Question) -> Generator[Array, Array, None]:
     Sets ``question.chosen``, as far as the rows last.
     """
     X, y, found = choose_rows(question)
-    question.chosen = ChosenRows(X, y, found)
     rows = max(1, rows_for_rounding(question) // len(X))
+    question.chosen = ChosenRows(X, y, found)
     for k in range(len(X)):
         rounding = _Rounding(question, found[k], float(y[k]), rows)
         new = yield from rounding.run()
@@ -146,8 +150,8 @@ class _Rounding:
             yield from self._round_one_by_one()
         else:
             self.found = found
-        if _has_tiny_changes(self.region, self.found.row):
-            self._replace_tiny_changes()
+        if self.is_hit and _tiny_changes(self.region, self.found.row).any():
+            yield from self._replace_tiny_changes()
         if self.is_hit and self.is_cheap and self.question.n == 1:
             yield from self._take_back()
         return self.found
@@ -197,18 +201,23 @@ class _Rounding:
             if found is not None:
                 self.found = found
 
-    def _replace_tiny_changes(self) -> None:
-        """Take the best known row that hits, and has no change too small to notice, if any."""
+    def _replace_tiny_changes(self) -> Generator[Array, Array, None]:
+        """Take the best row that hits and has no change too small to notice, and round it."""
         question = self.question
-        if not self.is_hit:
-            return
-        hits = question.accepted(question.y)
-        X = question.X[hits]
-        is_usable = ~_has_tiny_changes(self.region, X) & self.region.changes(X).any(axis=1)
-        if is_usable.any():
-            X = X[is_usable]
-            best = int(self.region.cost(X).argmin())
-            self.found = self._scored(X[best], float(question.y[hits][is_usable][best]))
+        region = self.region
+        tiny = _tiny_changes(region, self.found.row)
+        is_proven = yield from prove_without(question, tiny)
+        if self.is_cheap and not is_proven and question.left > 0:
+            yield from Sweep().sweep_without(question, tiny)
+        is_usable = question.accepted(question.y) & region.changes(question.X).any(axis=1)
+        is_usable &= ~_tiny_changes(region, question.X).any(axis=1)
+        usable = np.flatnonzero(is_usable)
+        if len(usable):
+            best = usable[region.cost(question.X[usable]).argmin()]
+            row = question.X[best]
+            self.found = yield from _Rounding(
+                question, row, float(question.y[best]), self.n_rows
+            ).run()
 
     def _take_back(self) -> Generator[Array, Array, None]:
         """Take back changes that are not needed any more now that others went a little further."""
@@ -224,17 +233,16 @@ class _Rounding:
 # ── values ──
 
 
-def _has_tiny_changes(region: Region, X: Array) -> Mask:
-    """Return whether a row ``(d,)``, or which rows ``(n, d)``, have changes too small to notice."""
+def _tiny_changes(region: Region, X: Array) -> Mask:
+    """Return which changes of a row ``(d,)``, or of rows ``(n, d)``, are too small to notice."""
     size = np.abs(X - region.query)
-    return np.asarray(((size > 0.0) & (size < region.least)).any(axis=-1))
+    return np.asarray((size > 0.0) & (size < region.least * (1.0 - SAME_SIZE)))
 
 
 def _noticeable(region: Region, row: Array) -> Array:
     """Return a row ``(d,)`` with changes that are too small made as large as the smallest one."""
     move = row - region.query
-    is_tiny = (move != 0.0) & (np.abs(move) < region.least)
-    return np.where(is_tiny, region.query + np.sign(move) * region.least, row)
+    return np.where(_tiny_changes(region, row), region.query + np.sign(move) * region.least, row)
 
 
 def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) -> list[Value]:
@@ -253,7 +261,7 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
         is_allowed = axis.low <= value <= axis.high and axis.snap(np.array([value]))[0] == value
         is_near = abs(value - code) <= most
         keeps_side = (value - axis.query) * (code - axis.query) > 0.0
-        is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - 1e-9)
+        is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - SAME_SIZE)
         is_new = not found or value != found[-1].code
         if is_allowed and is_near and keeps_side and is_noticed and is_new:
             found.append(Value(value, decimals))
