@@ -112,8 +112,8 @@ no
 
 # %%
 # So few rows are allowed that all of them were scored: the verdict is a fact. The
-# binding constraints are estimates, and can be tried: five years instead of
-# three, both loans kept.
+# binding constraints are computed, because the model can be read. The limit of
+# three years is not among them. A test: five years, both loans kept.
 
 looser = cfx.explain(
     repaid, applicant, space.fix("open_loans"), cfx.at_least(0.8), rng=0

@@ -100,7 +100,7 @@ with cfx.Evaluations.open(store, model="2025-1") as known:
         space,
         cfx.increase(percent=25),
         budget=12,
-        rng=0,
+        rng=1,
         evaluations=known,
     )
 print(answer)
@@ -130,7 +130,7 @@ with cfx.Evaluations.open(store, model="2025-1") as known:
         worn,
         cfx.increase(percent=25),
         budget=7,
-        rng=0,
+        rng=1,
         evaluations=known,
     )
 print(other)

@@ -260,7 +260,7 @@ def test_a_new_kind_is_one_class() -> None:
 
         # it is described, and it goes through a file
         assert "magnitude" in str(limited)
-        assert "only up, between 0.01 … 100" in str(limited)
+        assert "only up, between 0.01 and 100" in str(limited)
         again = cfx.Space.from_dict(json.loads(json.dumps(limited.to_dict())))
         assert str(again) == str(limited)
         assert again.features == limited.features

@@ -95,7 +95,7 @@ def test_a_new_kind_is_known_to_settings_files_inspect_and_predict(shell: Shell)
     )
     shown = shell("inspect", "--settings", "ask.toml", *MODEL[:2])
     assert "magnitude" in shown.out
-    assert "between 0.5 … 50" in shown.out
+    assert "between 0.5 and 50" in shown.out
     ran = shell("predict", *MODEL, "--kind", "dose=magnitude", "--set", "dose=3", "--json")
     row = {**patients().iloc[0].to_dict(), "dose": 3.0}
     expected = 10 * np.log10(3.0) + row["age"] / 10 + row["weight"] / 20

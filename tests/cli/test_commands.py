@@ -134,8 +134,8 @@ def test_the_residual_of_a_derived_column_can_be_kept(shell: Shell) -> None:
 def test_strict_limits_bind_a_query_outside(shell: Shell) -> None:
     words = ("--query", "3", "--target", "+5%", "--json")
     ran = shell(*LINEAR, *words, "--between", "bmi=26:30", "--fix", "bmi")
-    assert "'bmi' is 25.3 (between 26 … 30)" in ran.err
-    assert "bmi stays at 25.3, outside its limits (between 26 … 30)." in ran.content["text"]
+    assert "'bmi' is 25.3 (between 26 and 30)" in ran.err
+    assert "bmi stays at 25.3, outside its limits (between 26 and 30)." in ran.content["text"]
     ran = shell(*LINEAR, *words, "--strict-between", "bmi=26:30")
     assert "outside its limits" not in ran.err
     (found,) = ran.content["counterfactuals"]

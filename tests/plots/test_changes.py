@@ -279,3 +279,21 @@ def test_labels_of_alternatives_do_not_overlap() -> None:
             assert not (is_same_line and box.overlaps(other))
     legend: Any = ax.get_legend()
     assert legend.get_window_extent().y1 <= figure.bbox.y1 + 3  # its padding
+
+
+def test_values_of_many_digits_are_short_in_pictures_unless_they_are_to_be_typed() -> None:
+    space = cfx.Space({"a": cfx.Real(0, 10), "b": cfx.Real(0, 10)}).derive(
+        "b", lambda rows: rows["a"] / 3
+    )
+    query = {"a": 3.4989049866132405, "b": 3.4989049866132405 / 3}
+    answer = cfx.explain(lambda rows: rows["a"], query, space, cfx.at_least(4.0), rng=0)
+    info = change_info(View.of(answer), 0)
+    changes = {change.name: change for change in info.changes}
+    a, b = changes["a"], changes["b"]
+    assert (a.before, a.after) == ("3.4989049866132405", "4.01")
+    assert a.short == ("3.499", "4.01")
+    assert b.after == "1.3366666666666667"
+    assert b.short == ("1.166", "1.337")
+    typed = replace(answer.best, changes={"a": (3.4989049866132405, 4.123456789012)})
+    (change, *_) = change_info(View.of(replace(answer, counterfactuals=(typed,))), 0).changes
+    assert change.short == ("3.499", "4.123456789012")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
 
@@ -160,3 +161,19 @@ def test_steps_that_people_notice_stay_as_they_are() -> None:
     answer = cfx.explain(lambda r: r["bmi"] - r["age"], X.iloc[0], space, "+5", rng=0)
     assert "proof" not in answer.method
     assert answer.reached
+
+
+def test_a_small_budget_is_spent_alike_with_rows_kept_for_rounding_and_for_checks() -> None:
+    # With 40 rows two start rows are affordable for each of 8 features, and the first steps after
+    # them are still in the half of the budget in which a search stays near the query.
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = GradientBoostingRegressor(random_state=0).fit(X, y)
+    wide = cfx.Space.from_data(X).fix("age", "sex").max_changes(3)
+    for space in (wide, wide.only_down("bmi").move({"bp": (-20, 0)})):
+        answers = [
+            cfx.explain(model, X.iloc[114], space, "-20%", budget=40, rng=0, short_decimals=short)
+            for short in (True, False)
+        ]
+        first, second = (answer.evaluations.to_frame().head(18) for answer in answers)
+        pd.testing.assert_frame_equal(first, second)
+        assert (first.drop(columns="output").nunique() > 1).sum() == 8

@@ -51,7 +51,7 @@ def test_limits_fixed_features_and_rules_may_conflict() -> None:
     fixed = conflict(Space(WIDE).fix("a").only_up("b").require("a >= 1"))
     assert fixed.constraints == ("'a' being fixed", "rule 'a >= 1'")
     limit = conflict(Space(WIDE).between({"a": (0, 1)}).only_up("b").require("a + d >= 3.5"))
-    assert limit.constraints == ("limit on 'a' (between 0 … 1)", "rule 'a + d >= 3.5'")
+    assert limit.constraints == ("limit on 'a' (between 0 and 1)", "rule 'a + d >= 3.5'")
     together = conflict(Space(WIDE).together("a", "b").fix("b").require("a >= 1"))
     assert together.constraints == (
         "moving 'a' and 'b' together",
@@ -181,7 +181,7 @@ def test_limits_beyond_the_data_stay_beyond_them_when_they_are_left_out() -> Non
     space = Space.from_data(frame).between({"a": (0.5, 3.0)})
     region = space.around(frame.iloc[15])
     [(constraint, relaxed)] = list(relaxed_regions(region))
-    assert constraint.full_words == "limit on 'a' (between 0.5 … 3)"
+    assert constraint.full_words == "limit on 'a' (between 0.5 and 3)"
     assert (relaxed.low[0], relaxed.high[0]) == (0.0, 3.0)
 
 

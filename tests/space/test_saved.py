@@ -35,7 +35,7 @@ def test_a_space_prints_what_was_inferred_and_said() -> None:
     for part in (
         "Space of 6 features",
         "only up",
-        "between 18 … 32",
+        "between 18 and 32",
         "only False",
         "at least 2016-01-05",
         "2016-01-01 … 2016-02-09 by D",

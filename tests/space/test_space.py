@@ -83,7 +83,9 @@ def test_limits_of_the_user_may_exceed_the_data_but_not_a_declared_feature() -> 
 
 def test_a_query_beyond_its_limits_may_stay_but_changes_go_into_them() -> None:
     space = Space({"a": Real(0, 10), "b": Real(0, 1)}).between({"a": (2, 4)})
-    with pytest.warns(SpaceWarning, match=r"outside its limits: 'a' is 7 \(between 2 … 4\). Such"):
+    with pytest.warns(
+        SpaceWarning, match=r"outside its limits: 'a' is 7 \(between 2 and 4\). Such"
+    ):
         region = space.around([7.0, 0.5])
     X = np.array([[7, 0.5], [5, 0.5], [4, 0.5], [3, 0.5], [6.9, 0.5]])
     assert region.contains(X).tolist() == [True, False, True, True, False]

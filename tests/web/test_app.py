@@ -367,10 +367,10 @@ def test_strict_limits_move_a_row_that_lies_outside(page: httpx.Client) -> None:
     limits = {"bmi": [20, 30]}
     kept = ask(page, cells=cells, target="+1%", space={"between": limits, "fix": ["age"]})
     assert kept["error"] is None, kept["error"]
-    assert any("'bmi' is 36 (between 20 … 30)" in note for note in kept["notes"])
+    assert any("'bmi' is 36 (between 20 and 30)" in note for note in kept["notes"])
     for found in kept["answer"]["counterfactuals"]:
         is_kept = "bmi" not in [change["name"] for change in found["changes"]]
-        said = "bmi stays at 36, outside its limits (between 20 … 30)."
+        said = "bmi stays at 36, outside its limits (between 20 and 30)."
         assert found["kept_text"] == (said if is_kept else "")
     moved = ask(page, cells=cells, target="-1%", space={"strict_between": limits})
     assert moved["error"] is None, moved["error"]

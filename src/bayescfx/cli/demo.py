@@ -79,8 +79,8 @@ def _introduction(X: Any, model: Any) -> str:
     return (
         f"Data: {len(X)} people with diabetes, {X.shape[1]} measurements each. A gradient-boosting "
         f"model predicts how far\nthe disease gets within a year ({low} to {high}).\n\n"
-        f"For patient {PATIENT} it predicts {now}. What would have to change for that to be 25 % "
-        "lower, if only\nbody mass index (not below 18.5), blood pressure, triglycerides and "
+        f"For patient {PATIENT} it predicts {now}. What would have to change for it to be at least "
+        "25 % lower, if only\nbody mass index (not below 18.5), blood pressure, triglycerides and "
         "glucose may fall, two of them at most?\n"
     )
 

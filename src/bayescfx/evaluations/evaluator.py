@@ -361,6 +361,11 @@ class Account:
         self._odd_columns = region.schema.odd(region.own.cells, region.own.codes)
 
     @property
+    def whole_budget(self) -> int:
+        """The budget with the rows that are kept for later."""
+        return self.budget + self.reserved
+
+    @property
     def left(self) -> int:
         """The number of rows that may be sent now."""
         return self.budget - self.spent

@@ -74,8 +74,9 @@ class Explanation:
         The constraints of the search.
     layout : Layout
         Columns and dtypes of the rows.
-    trace : ndarray of shape (n_evaluations,)
-        The best potential, relative to its peak, after each row that the model scored.
+    trace : ndarray of shape (k,)
+        The best potential, relative to its peak, after each row that the model scored; rows that
+        were scored once more, to see whether the model is deterministic, are left out.
     tolerance : float
         Share of the wanted change by which an exact target may be missed.
     probability_reachable : float, optional

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from bayescfx.data.feature import Feature
-from bayescfx.result.wording import DIGITS, MOST_DIGITS
+from bayescfx.result.wording import DIGITS, MOST_DIGITS, exact
 
 #: Ranges that end at the limits of the space, by whether they do so below and above.
 _OPEN_ENDS = {
@@ -101,29 +101,25 @@ def rounded_inwards(low: float, high: float, own: float) -> tuple[str, str]:
     ('4.1667', '4.182')
     >>> rounded_inwards(4.2268, 4.2836, 4.2268)
     ('4.2268', '4.2836')
+    >>> rounded_inwards(5.3356e-07, 1.538e-06, 1e-06)
+    ('5.34e-07', '0.000001538')
     """
     size = max(abs(low), abs(high))
     if not _SMALLEST < size < _LARGEST:
         return repr(low), repr(high)
     first = math.floor(math.log10(size))
     # The text of a float stands for the float: 4.2836 is not rounded down to 4.2835.
-    exact = Decimal(repr(float(low))), Decimal(repr(float(high)))
-    loss = (exact[1] - exact[0]) * _LARGEST_LOSS
+    ends = Decimal(repr(float(low))), Decimal(repr(float(high)))
+    loss = (ends[1] - ends[0]) * _LARGEST_LOSS
     value = Decimal(repr(own))
     for digits in range(DIGITS, MOST_DIGITS + 1):
         unit = Decimal(1).scaleb(min(0, first + 1 - digits))
-        start = exact[0].quantize(unit, ROUND_CEILING)
-        end = exact[1].quantize(unit, ROUND_FLOOR)
-        is_little = start - exact[0] <= loss and exact[1] - end <= loss
+        start = ends[0].quantize(unit, ROUND_CEILING)
+        end = ends[1].quantize(unit, ROUND_FLOOR)
+        is_little = start - ends[0] <= loss and ends[1] - end <= loss
         if is_little and start <= value <= end:
-            return _shortest(start), _shortest(end)
+            return exact(float(start)), exact(float(end))
     return repr(low), repr(high)
-
-
-def _shortest(value: Decimal) -> str:
-    """Return a number without zeros at the end, and without an exponent or a negative zero."""
-    text = f"{value.normalize():f}"
-    return "0" if text == "-0" else text
 
 
 def listed_text(feature: Feature, codes: Sequence[float], allowed: Sequence[float]) -> str:

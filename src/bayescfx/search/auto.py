@@ -43,7 +43,7 @@ class Auto:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        budget = question.budget + question.reserved
+        budget = question.whole_budget
         n_features = len(question.region.moving)
         is_large = budget >= max(TUNING.large_budget, TUNING.rows_if_large * n_features)
         if is_large or budget >= TUNING.rows_per_feature * n_features:

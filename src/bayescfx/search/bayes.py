@@ -470,10 +470,11 @@ class _Run:
         question = self.question
         if question.region.price.weight == 0.0:
             return TUNING.n_starts
+        budget = question.whole_budget
         n = len(self._alone)
-        if n <= TUNING.max_start_share * question.budget:
+        if n <= TUNING.max_start_share * budget:
             return n
-        in_groups = min(len(question.region.moving), question.budget // TUNING.start_one_in)
+        in_groups = min(len(question.region.moving), budget // TUNING.start_one_in)
         return max(TUNING.n_starts, in_groups)
 
     @property
@@ -593,7 +594,7 @@ class _Run:
             return Candidates.GLOBAL
         if (
             question.region.price.weight > 0.0
-            and question.left > TUNING.near_until * question.budget
+            and question.spent < TUNING.near_until * question.whole_budget
         ):
             if turn % 2 == 0:
                 return Candidates.NEAR

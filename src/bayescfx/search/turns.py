@@ -304,7 +304,7 @@ def _current_step(question: Question) -> Step:
     return Step(
         question=question.position,
         n_evaluations=question.spent,
-        budget=question.budget + question.reserved,
+        budget=question.whole_budget,
         output=output,
         potential=float(question.score(np.array([output]))[0]),
         reached=question.reached,

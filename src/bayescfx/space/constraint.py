@@ -32,7 +32,7 @@ class Constraint:
     remainder : Rule or None
         What remains of the rule if the constraint is left out.
     detail : str
-        Which limit it is: ``"between 18 … 32"``.
+        Which limit it is: ``"between 18 and 32"``.
     """
 
     words: str

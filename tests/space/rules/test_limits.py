@@ -144,7 +144,9 @@ def keeps_limits(row: Any) -> Any:
 def test_every_method_moves_a_query_into_strict_limits(method: str) -> None:
     space, query, model = strict_numbers()
     for target in (cfx.at_least(9.0), cfx.at_most(-100.0), cfx.at_most(100.0)):
-        with pytest.warns(SpaceWarning, match=r"'c' is 1 \(between 3 … 6\). Such a value may stay"):
+        with pytest.warns(
+            SpaceWarning, match=r"'c' is 1 \(between 3 and 6\). Such a value may stay"
+        ):
             answer = cfx.explain(model, query, space, target, method=method, budget=60, rng=0, n=2)
         assert answer.stopped != "already met"
         assert all(keeps_limits(found.row) for found in answer.counterfactuals)
@@ -189,14 +191,14 @@ def test_a_value_outside_is_named_where_it_happens(tmp_path: Path) -> None:
     with pytest.warns(SpaceWarning) as caught:
         answer = cfx.explain(model, query, space.fix("c"), cfx.at_least(6.0), rng=0)
     assert [str(each.message) for each in caught] == [
-        "the query lies outside its limits: 'c' is 1 (between 3 … 6). Such a value may stay, and "
+        "the query lies outside its limits: 'c' is 1 (between 3 and 6). Such a value may stay, and "
         "changes only to one inside. To require a value inside, make the limit strict "
         "(strict=True)."
     ]
-    said = "c stays at 1, outside its limits (between 3 … 6)."
+    said = "c stays at 1, outside its limits (between 3 and 6)."
     for text in (str(answer), cfx.Explanation.from_json(answer.to_json())):
         assert said in str(text)
-    assert "c stays at 1, outside its limits (between 3 … 6)" in answer.to_markdown()
+    assert "c stays at 1, outside its limits (between 3 and 6)" in answer.to_markdown()
     assert said in answer._repr_html_()
     path = tmp_path / "answer.html"
     cfx.plots.report(answer, path)
@@ -213,7 +215,7 @@ def test_several_answers_say_which_of_them_keeps_a_value() -> None:
     lines = [line for line in str(answer).splitlines() if "outside its limits" in line]
     stays = [k for k, found in enumerate(answer.counterfactuals, 1) if "a" not in found.changes]
     assert lines == [
-        f"Answer {k}: a stays at 7, outside its limits (between 0 … 4)." for k in stays
+        f"Answer {k}: a stays at 7, outside its limits (between 0 and 4)." for k in stays
     ]
     assert 0 < len(stays) < 2
 
@@ -229,12 +231,12 @@ def test_strict_limits_are_shown_saved_and_combined() -> None:
     space = Space({"a": Real(0, 10), "k": Categorical(["x", "y", "z"])})
     strict = space.between({"a": (2, 8), "k": ["x", "y"]}, strict=True).between({"a": (None, 5)})
     lines = str(strict).splitlines()
-    assert lines[2].endswith("between 2 … 5, strict between 2 … 8")
+    assert lines[2].endswith("between 2 and 5, strict between 2 and 8")
     assert lines[3].endswith("only 'x', 'y', strict")
     again = Space.from_dict(strict.to_dict())
     assert str(again) == str(strict)
     # 7 is inside what is strict: it may stay, but not move to another value above 5
-    with pytest.warns(SpaceWarning, match=r"'a' is 7 \(between 2 … 5\)"):
+    with pytest.warns(SpaceWarning, match=r"'a' is 7 \(between 2 and 5\)"):
         region = again.around({"a": 7.0, "k": "z"})
     X = np.array([[7, 0], [6.5, 0], [4, 1], [1, 0], [4, 2], [9, 0]])
     assert region.contains(X).tolist() == [True, False, True, False, False, False]

@@ -69,7 +69,7 @@ def changes_height(info: ChangeInfo) -> float:
 
 def _heights(info: ChangeInfo) -> Array:
     """Return the heights of all features, then of the prediction."""
-    texts = [(change.name, change.before, change.after) for change in info.changes]
+    texts = [(change.name, *change.short) for change in info.changes]
     texts.append((info.prediction.name, *info.prediction.texts))
     heights = []
     for name, before, after in texts:
@@ -102,7 +102,7 @@ def _draw_head(info: ChangeInfo, ax: style.Axes) -> None:
 
 def _draw_feature(change: Change, y: float, ax: style.Axes) -> None:
     """Draw the scale of a feature: the allowed range, its levels, and an arrow."""
-    _draw_texts(change.name, change.before, change.after, change.effect_text, y, ax)
+    _draw_texts(change.name, *change.short, change.effect_text, y, ax)
     low, high = change.allowed
     if change.ordered and high > low:
         ax.plot([low, high], [y, y], color=PALE, linewidth=5, solid_capstyle="butt", zorder=1)

@@ -23,6 +23,7 @@ from bayescfx.result.explanations import Move, moves
 
 ALL_CHANGES = 10**6  # more changes than any answer has
 _MOST_DECIMALS = 6  # numbers with more decimals are written with exponents
+_MOST_LETTERS = 9  # of a number that need not be typed, in a picture
 
 
 class Change(NamedTuple):
@@ -36,6 +37,8 @@ class Change(NamedTuple):
         The value of the query, as text.
     after : str
         The value of the counterfactual, as text.
+    short : (str, str)
+        Both as texts for a picture: what need not be typed is rounded if it has many digits.
     start : float
         Place of the value before.
     end : float
@@ -61,6 +64,7 @@ class Change(NamedTuple):
     name: str
     before: str
     after: str
+    short: tuple[str, str]
     start: float
     end: float
     allowed: tuple[float, float]
@@ -344,10 +348,18 @@ def _change(view: View, which: int, j: int, effect: float | None, text: str) -> 
     first, second = scale.move(before, after)
     if name in view.answer.counterfactuals[which].changes:  # the cells, in the type of the column
         first, second = wording.both(*view.answer.counterfactuals[which].changes[name])
+    is_derived = j not in view.moved(which)
+    short = first, second
+    if region.axes[j].feature.numeric:
+        short = (
+            _rounded_if_long(first, before, after),
+            _rounded_if_long(second, after, before) if is_derived else second,
+        )
     return Change(
         name=str(name),
         before=first,
         after=second,
+        short=short,
         start=scale.place(before),
         end=scale.place(after),
         allowed=(scale.place(region.low[j]), scale.place(region.high[j])),
@@ -357,8 +369,15 @@ def _change(view: View, which: int, j: int, effect: float | None, text: str) -> 
         wraps=bool(period and abs(after - before) > period / 2),
         effect=effect,
         effect_text=text,
-        derived=j not in view.moved(which),
+        derived=is_derived,
     )
+
+
+def _rounded_if_long(text: str, value: float, other: float) -> str:
+    """Return the text of a value, or fewer digits that still tell it from another value."""
+    if len(text) <= _MOST_LETTERS:
+        return text
+    return wording.number_apart(value, [other])
 
 
 def _output_scale(answer: Explanation, *outputs: float) -> Scale:

@@ -119,7 +119,7 @@ class Limits(Rule):
             return f"at most {high}"
         if self.between[1] == math.inf:
             return f"at least {low}"
-        return f"between {low} … {high}"
+        return f"between {low} and {high}"
 
     def for_query(self, region: Region) -> Rule | None:
         """Return the limits of a derived feature, and strict ones that the query breaks.
@@ -368,7 +368,7 @@ def between(space: Space, limits: Mapping[Any, Any], *, strict: bool = False) ->
     >>> print(space.between({"bmi": (18, 32)}, strict=True))
     Space of 2 features
       feature  kind  values                          unit of change  limits
-      bmi      real  15 … 45 (smallest change 0.05)  7.5             between 18 … 32, strict
+      bmi      real  15 … 45 (smallest change 0.05)  7.5             between 18 and 32, strict
       bp       real  60 … 130 (smallest change 0.1)  17.5
     cost: l1 distance + 0.2 per change
     """
