@@ -24,8 +24,9 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
 from bayescfx.search.auto import Auto
 from bayescfx.search.exact.prover import Proof, Prover
-from bayescfx.search.question import Question
+from bayescfx.search.question import Question, Search
 from bayescfx.search.relaxation_checks import RelaxationChecks, needs_checks, rows_to_keep
+from bayescfx.search.rounding import Rounding, needs_rounding, rows_for_rounding
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
@@ -107,8 +108,10 @@ def answer_block(
             on_step,
             records_errors=block.on_error == "record",
         )
+        run_after = partial(_run_after, block, interrupt, on_step)
         if isinstance(block.settings.search, Auto):
-            _check_constraints(block, open_questions, interrupt, on_step)
+            _check_constraints(open_questions, run_after)
+        run_after(Rounding(), [each for each in open_questions if needs_rounding(each)])
         if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
@@ -169,29 +172,48 @@ def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None)
     return replace(whole, errors={**made.errors, **whole.errors})
 
 
-def _check_constraints(
-    block: Block, questions: Sequence[Question], interrupt: Interrupt, on_step: Listener | None
+def _run_after(
+    block: Block,
+    interrupt: Interrupt,
+    on_step: Listener | None,
+    search: Search,
+    questions: Sequence[Question],
+    *,
+    records_errors: bool | None = None,
 ) -> None:
+    """Run what follows the searches of some questions, if there is time.
+
+    It may spend the rows kept for it, and leaves the reason why a search has stopped as it is.
+    """
+    if interrupt.is_requested or block.deadline.passed:
+        return
+    if records_errors is None:
+        records_errors = block.on_error == "record"
+    reasons = {question: question.stopped for question in questions}
+    for question in questions:
+        question.is_closing = True
+    try:
+        run_searches(
+            search, questions, block.deadline, interrupt, on_step, records_errors=records_errors
+        )
+    finally:
+        for question, stopped in reasons.items():
+            question.stopped = stopped
+
+
+def _check_constraints(questions: Sequence[Question], run_after: Callable[..., None]) -> None:
     """Ask the model what constraints keep the target away, for the questions that have missed.
 
     The model may fail for rows that constraints forbid, which is no fault: the checks end.
     """
     missed = [question for question in questions if needs_checks(question)]
-    if any((not missed, interrupt.is_requested, block.deadline.passed)):
-        return
-    reasons = [question.stopped for question in missed]
-    for question in missed:
-        question.is_closing = True  # the rows kept for the checks may be spent
     try:
-        run_searches(
-            RelaxationChecks(), missed, block.deadline, interrupt, on_step, records_errors=True
-        )
+        run_after(RelaxationChecks(), missed, records_errors=True)
     except Exception as error:  # a model of the user may raise anything
         if not hasattr(error, "evaluations"):  # which failed model calls have
             raise
     finally:
-        for question, stopped in zip(missed, reasons, strict=True):
-            question.stopped = stopped
+        for question in missed:
             question.error = None  # a rule that fails outside the region is no error of the query
 
 
@@ -234,6 +256,8 @@ def _pose(
             question.begin(block.targets[position - block.first], float(score.y[0]))
             if isinstance(block.settings.search, Auto):
                 question.kept_rows = rows_to_keep(question.region, question.budget)
+            question.reserved = rows_for_rounding(question)
+            question.budget -= question.reserved
             questions.append(question)
         except (TargetError, ModelError, SpaceError) as error:
             if block.on_error == "raise":

@@ -88,8 +88,6 @@ class RelaxationChecks:
             TUNING.most_for_each * len(relaxed),
         )
         question.kept_rows = 0
-        question.budget += question.reserved  # the best guess is rounded already
-        question.reserved = 0
         end = question.spent + min(question.left, most)
         if relaxed:
             yield from _probe(question, end)

@@ -19,7 +19,8 @@ import numpy as np
 from bayescfx.arrays import Array, Mask, firsts
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
 from bayescfx.search.exact.prover import ScoredCodes
-from bayescfx.search.question import Question, misses
+from bayescfx.search.question import Question, Rounds, misses
+from bayescfx.search.turns import CUT_SHORT
 from bayescfx.space.axis import Axis
 from bayescfx.space.neighbourhood import take_back
 from bayescfx.space.region import Region
@@ -29,16 +30,16 @@ from bayescfx.space.region import Region
 class RoundingTuning:
     """Numbers of the rounding; set by judgement, tests of ten tables (2026-11-19)."""
 
-    extra_cost: float = 0.01  # share of an answer's cost that rounding may add
     one_row_in: int = 20  # of the budget, kept for the rounding of answers ...
     most_rows: int = 60  # ... but not more than these for each
-    parts: int = 4  # model calls in which they are spent, if calls are expensive
     levels: int = 6  # numbers of decimals that are tried
     few: int = 3  # so many numbers are rounded up and down in all combinations
     larger_miss: float = 1.01  # a best guess may miss the target by so many times as much
 
 
 TUNING = RoundingTuning()
+#: Share of an answer's cost that rounding may add.
+EXTRA_COST = 0.01
 #: Digits of a number that people may type; longer ones are left as they are.
 MOST_DIGITS = 12
 #: Decimals of a number that can't be shortened: more than any that can.
@@ -62,26 +63,45 @@ class Choice(NamedTuple):
 
 def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
-    is_rounded = question.chosen is not None
-    if is_rounded or not question.short_decimals or not question.region.fine.any():
+    if not question.short_decimals or not question.region.fine.any():
         return 0
     return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
 
 
-def round_answers(question: Question) -> Generator[Array, Array, None]:
-    """Round the numbers of the answers; yield codes ``(k, d)``, receive their outputs ``(k,)``.
+def needs_rounding(question: Question) -> bool:
+    """Return whether the answers of a question, whose search has ended, are to be rounded."""
+    is_cut_short = question.error is not None or question.stopped in (None, *CUT_SHORT)
+    may_round = question.short_decimals and question.region.fine.any()
+    return bool(may_round and not is_cut_short and len(question.y))
 
-    Sets ``question.chosen``, as far as the rows last.
-    """
-    X, y, found = choose_rows(question)
-    question.chosen = ChosenRows(X, y, found)
-    rows = max(1, rows_for_rounding(question) // len(X))
-    for k in range(len(X)):
-        rounding = _Rounding(question, found[k], float(y[k]), rows)
-        new = yield from rounding.run()
-        X = np.vstack([X[:k], new.row, X[k + 1 :]])
-        y = np.concatenate([y[:k], [new.output], y[k + 1 :]])
-        question.chosen = _each_once(question, ChosenRows(X, y, found))
+
+@dataclass(frozen=True)
+class Rounding:
+    """Round the numbers of the answers to a question; a search that runs after another."""
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``.
+
+        Sets ``question.chosen``, as far as the rows last.
+        """
+        stopped = question.stopped
+        assert stopped is not None  # its search has ended
+        was_reached = question.reached
+        X, y, found = map(np.copy, choose_rows(question))
+        changed = question.region.changes(X)
+        rows = max(1, question.reserved // len(X))
+        question.budget += question.reserved
+        question.reserved = 0
+        for k in range(len(X)):
+            new = yield from _RowRounding(question, found[k], float(y[k]), rows).run()
+            X[k] = new.row
+            y[k] = new.output
+            if (question.region.changes(X[[k]]) != changed[k]).any():
+                found[k] = new.row  # another row, of which nothing is proven
+            question.chosen = _each_once(question, ChosenRows(X, y, found))
+        if question.reached and not was_reached:  # a rounded guess has hit
+            question.chosen = choose_rows(question)
+        return stopped
 
 
 def _each_once(question: Question, rows: ChosenRows) -> ChosenRows:
@@ -92,7 +112,7 @@ def _each_once(question: Question, rows: ChosenRows) -> ChosenRows:
     return ChosenRows(rows.X[kept], rows.y[kept], rows.found[kept])
 
 
-class _Rounding:
+class _RowRounding:
     """The rounding of one row ``(d,)`` with an output, with at most so many model rows."""
 
     def __init__(self, question: Question, row: Array, output: float, rows: int) -> None:
@@ -107,7 +127,7 @@ class _Rounding:
         self.miss = float(misses(question.acceptance, np.array([output]))[0])
         noticeable = _noticeable(self.region, row)
         cost = max(float(self.region.cost(noticeable[None])[0]), self.found.cost)
-        self.most_cost = (1.0 + TUNING.extra_cost) * cost
+        self.most_cost = (1.0 + EXTRA_COST) * cost
         changed = self.region.changes(row[None])[0] & self.region.fine
         self.features = np.flatnonzero(changed)
         self.choices = self._choices(noticeable)
@@ -119,14 +139,13 @@ class _Rounding:
     def _choices(self, noticeable: Array) -> list[Choice]:
         """Return to which values each number may be rounded, given the row to start from."""
         region = self.region
-        spare = TUNING.extra_cost * self.found.cost / max(len(self.features), 1)
+        spare = EXTRA_COST * self.found.cost / max(len(self.features), 1)
         unit_costs = np.zeros(len(region.query))
         unit_costs[region.free] = region.unit_costs
         choices = []
         for j in self.features.tolist():
             code = float(noticeable[j])
-            # A change that was too small has a new length already: as much more is allowed.
-            most = region.least[j] if code != self.row[j] else np.inf
+            most = region.least[j]  # a change that was too small has a new length already
             if unit_costs[j] > 0.0 and code == self.row[j]:
                 most = spare / unit_costs[j]
             away = _values(region, j, code, most, is_away=True)
@@ -156,17 +175,14 @@ class _Rounding:
         """Return the first of the rows ``(k, d)`` that is as good as the answer; None if none."""
         rows = self.region.complete(rows)
         rows = rows[self.region.contains(rows) & (self.region.cost(rows) <= self.most_cost)]
-        size = len(rows) if len(rows) <= self.n_rows else max(1, self.n_rows // TUNING.parts)
-        if self.is_cheap:
-            size = self.n_rows
-        for first in range(0, len(rows), max(1, size)):
-            part = self._affordable(rows[first : first + size])
-            if not len(part):
-                return None
+        size = 1  # the first is mostly good; of the others, twice as many at once each time
+        while len(part := self._affordable(rows[:size])):
             y = yield part
             good = np.flatnonzero(self._is_good(y))
             if len(good):
                 return self._scored(part[good[0]], float(y[good[0]]))
+            rows = rows[size:]
+            size *= 2
         return None
 
     def _are_farther(self, rows: Array) -> Mask:
@@ -253,7 +269,7 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
         is_allowed = axis.low <= value <= axis.high and axis.snap(np.array([value]))[0] == value
         is_near = abs(value - code) <= most
         keeps_side = (value - axis.query) * (code - axis.query) > 0.0
-        is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - 1e-9)
+        is_noticed = abs(value - axis.query) >= region.least[j]
         is_new = not found or value != found[-1].code
         if is_allowed and is_near and keeps_side and is_noticed and is_new:
             found.append(Value(value, decimals))
