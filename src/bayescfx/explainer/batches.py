@@ -132,44 +132,84 @@ def answer_block(
 
 
 def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None) -> Batch:
-    """Answer the queries of a block in groups, each about one output of a classifier.
+    """Answer the queries of a block in groups, each about one output of a classifier."""
+    whole = Batch(first=block.first, index=block.index)
+    made = block.make_regions()
+    answers: dict[int, Explanation] = {}
+    errors = dict(made.errors)
+    try:
+        parts = _blocks_by_output(block, made.regions, errors)
+    except Exception as error:
+        interrupt.end_after_fault()
+        attach(error, evaluations=block.evaluations)
+        return replace(whole, errors=errors, fault=error)
+    fault: Exception | None = None
+    for part in parts:
+        if not interrupt.is_requested:
+            found = answer_block(part, part.evaluations, interrupt, on_step, checks_model=False)
+            answers |= found.answers
+            errors |= found.errors
+            fault = fault or found.fault
+    return replace(whole, answers=dict(sorted(answers.items())), errors=errors, fault=fault)
+
+
+def _blocks_by_output(
+    block: Block, regions: Mapping[int, Region], errors: dict[int, BayesCFXError]
+) -> list[Block]:
+    """Return a block for each output of a classifier that the targets are about.
 
     Scored rows are kept in a file only.
     """
-    whole = Batch(first=block.first, index=block.index)
-    made = block.make_regions()
     targets = list(block.targets)
-    groups: dict[str, tuple[Model, dict[int, Region]]] = {}
-    for position, region in made.regions.items():
+    models: dict[str, Model] = {}
+    own: dict[str, dict[int, Region]] = {}
+    for position, region in regions.items():
         k = position - block.first
-        predicted = partial(predicted_label, block.model, region.rows(region.query[None]))
-        model, targets[k] = answering(block.model, targets[k], predicted)
-        groups.setdefault(str(model.name), (model, {}))[1][position] = region
+        try:
+            model, targets[k] = _output_of_query(block, region, targets[k])
+        except (TargetError, ModelError) as error:
+            if block.on_error == "raise":
+                raise block.name_query(position, error) from None
+            errors[position] = error
+            continue
+        name = str(model.name)
+        models.setdefault(name, model)
+        own.setdefault(name, {})[position] = region
     columns = tuple(block.space.schema.places)
-    for name, (model, own) in groups.items():
+    parts: list[Block] = []
+    for name, model in models.items():
         store = Evaluations()
         if block.evaluations.file is not None:
             store = block.evaluations.claim(columns, model.identity())
-        part = replace(
-            block,
-            model=model,
-            prover=block.provers.setdefault(name, Prover(model)),
-            evaluations=store,
-            snapshot=store.begin(),
-            targets=targets,
-            regions=own,
-            by_label=False,
-        )
-        if not interrupt.is_requested:
-            found = answer_block(part, store, interrupt, on_step, checks_model=False)
-            answers = {**whole.answers, **found.answers}
-            whole = replace(
-                whole,
-                answers=dict(sorted(answers.items())),
-                errors={**whole.errors, **found.errors},
-                fault=whole.fault or found.fault,
+        parts.append(
+            replace(
+                block,
+                model=model,
+                prover=block.provers.setdefault(name, Prover(model)),
+                evaluations=store,
+                snapshot=store.begin(),
+                targets=targets,
+                regions=own[name],
+                by_label=False,
             )
-    return replace(whole, errors={**made.errors, **whole.errors})
+        )
+    return parts
+
+
+def _output_of_query(block: Block, region: Region, target: object) -> tuple[Model, Any]:
+    """Return the output of a classifier that a target is about for one query, and its target."""
+    row = region.rows(region.query[None])
+    try:
+        return answering(block.model, target, partial(predicted_label, block.model, row))
+    except BayesCFXError:
+        raise
+    except Exception as error:  # a model of the user may raise anything
+        if block.settings.on_fault == "raise":
+            raise
+        raise ModelError(
+            f"`model` must predict a label for the query; it fails for "
+            f"{block.model.describe(row, 0)}: {error}. Correct the query or the model."
+        ) from error
 
 
 def _run_after(
