@@ -96,6 +96,7 @@ def answer_block(
     errors: dict[int, BayesCFXError] = {}
     fault: Exception | None = None
     unfinished: Stopped = "interrupted"
+    records_errors = block.on_error == "record"
     check: RepeatCheck | None = None
     try:
         _pose(block, evaluations, questions, errors)
@@ -106,12 +107,13 @@ def answer_block(
             block.deadline,
             interrupt,
             on_step,
-            records_errors=block.on_error == "record",
+            records_errors=records_errors,
         )
         run_after = partial(_run_after, block, interrupt, on_step)
         if isinstance(block.settings.search, Auto):
             _check_constraints(open_questions, run_after)
-        run_after(Rounding(), [each for each in open_questions if needs_rounding(each)])
+        unrounded = [each for each in open_questions if needs_rounding(each)]
+        run_after(Rounding(), unrounded, records_errors=records_errors)
         if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
@@ -219,7 +221,7 @@ def _run_after(
     search: Search,
     questions: Sequence[Question],
     *,
-    records_errors: bool | None = None,
+    records_errors: bool,
 ) -> None:
     """Run what follows the searches of some questions, if there is time.
 
@@ -227,8 +229,6 @@ def _run_after(
     """
     if interrupt.is_requested or block.deadline.passed:
         return
-    if records_errors is None:
-        records_errors = block.on_error == "record"
     reasons = {question: question.stopped for question in questions}
     for question in questions:
         question.is_closing = True

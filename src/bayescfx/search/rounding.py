@@ -8,7 +8,7 @@ the rounded row like any other. A change too small to notice becomes the smalles
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import product
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask, firsts
+from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
 from bayescfx.search.exact.prover import ScoredCodes
 from bayescfx.search.question import Question, Rounds, misses
@@ -260,22 +260,18 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
     """
     axis = region.axes[j]
     exact = _decimal(axis, code)
-    rises = (code > axis.query) == is_away
-    found: list[Value] = []
-    for decimals in _numbers_of_decimals(exact):
-        unit = Decimal(1).scaleb(-decimals)
-        rounded = exact.quantize(unit, rounding=ROUND_CEILING if rises else ROUND_FLOOR)
-        value = float(axis.round(np.array([float(rounded)]))[0])
-        is_allowed = axis.low <= value <= axis.high and axis.snap(np.array([value]))[0] == value
-        is_near = abs(value - code) <= most
-        keeps_side = (value - axis.query) * (code - axis.query) > 0.0
-        is_noticed = abs(value - axis.query) >= region.least[j]
-        is_new = not found or value != found[-1].code
-        if is_allowed and is_near and keeps_side and is_noticed and is_new:
-            found.append(Value(value, decimals))
-        if rounded == exact or len(found) == TUNING.levels:
-            break
-    return found
+    rounding = ROUND_CEILING if (code > axis.query) == is_away else ROUND_FLOOR
+    decimals = _numbers_of_decimals(exact)
+    rounded = [float(exact.quantize(Decimal(1).scaleb(-n), rounding)) for n in decimals.tolist()]
+    codes = axis.round(np.array(rounded))
+    is_usable = (codes >= axis.low) & (codes <= axis.high) & (axis.snap(codes) == codes)
+    is_usable &= codes != axis.query
+    is_usable &= np.abs(codes - code) <= most
+    # still a change in the same direction that people notice
+    is_usable &= (codes - axis.query) * np.sign(code - axis.query) >= region.least[j]
+    codes = codes[is_usable]
+    first = np.sort(firsts(codes[:, None]))[: TUNING.levels]
+    return [Value(*pair) for pair in zip(codes[first], decimals[is_usable][first], strict=True)]
 
 
 def _decimal(axis: Axis, code: float) -> Decimal:
@@ -283,10 +279,9 @@ def _decimal(axis: Axis, code: float) -> Decimal:
     return Decimal(str(code if axis.narrow is None else axis.narrow(code)))
 
 
-def _numbers_of_decimals(exact: Decimal) -> Iterator[int]:
-    """Yield numbers of decimals, from those of one digit less than the number has."""
-    first = -exact.adjusted() - 1 if exact else 0
-    yield from range(first, first + MOST_DIGITS + 1)
+def _numbers_of_decimals(exact: Decimal) -> Indices:
+    """Return numbers of decimals, from those of one digit less than the number has."""
+    return np.arange(MOST_DIGITS + 1) - exact.adjusted() - 1
 
 
 def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:

@@ -178,7 +178,7 @@ def _take_turns(
                 n_known = len(evaluator.known)
                 found = evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
-            if on_step is not None and len(evaluator.known) > n_known:
+            if len(evaluator.known) > n_known:
                 for question in scores:
                     _report_step(question, interrupt, on_step)
     finally:
