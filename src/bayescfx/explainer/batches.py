@@ -26,7 +26,7 @@ from bayescfx.search.auto import Auto
 from bayescfx.search.exact.prover import Proof, Prover
 from bayescfx.search.question import Question, Search
 from bayescfx.search.relaxation_checks import RelaxationChecks, needs_checks, rows_to_keep
-from bayescfx.search.rounding import Rounding, needs_rounding, rows_for_rounding
+from bayescfx.search.rounding import AnswerRounding, needs_rounding, rows_for_rounding
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
@@ -113,7 +113,7 @@ def answer_block(
         if isinstance(block.settings.search, Auto):
             _check_constraints(open_questions, run_after)
         unrounded = [each for each in open_questions if needs_rounding(each)]
-        run_after(Rounding(), unrounded, records_errors=records_errors)
+        run_after(AnswerRounding(), unrounded, records_errors=records_errors)
         if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
@@ -323,7 +323,7 @@ def _make_questions(
             position=position,
             name=block.name(position) if block.names_queries else None,
         )
-        question.short_decimals = settings.short_decimals
+        question.short_decimals = settings.short_decimals and bool(region.fine.any())
         if settings.prove is not False:
             question.prover = block.prover
             question.proof = Proof()

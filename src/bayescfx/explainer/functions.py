@@ -44,10 +44,10 @@ def explain(
     n: int = 1,
     diverse: bool = False,
     tolerance: float = 0.05,
-    short_decimals: bool = True,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
     rng: Seed = None,
+    short_decimals: bool = True,
     on_step: Listener | None = None,
     on_fault: OnFault = "raise",
     progress: bool = False,
@@ -136,13 +136,14 @@ def explain_many(
     target : target, or sequence of targets
         One for all, or one per query.
     method, budget, n, diverse, tolerance, short_decimals, timeout, evaluations, rng, on_step, \
-on_fault, progress, run, prove, menu : optional
-        As in :func:`explain`; seconds for proofs are per query. The same seed gives the same
-        answers, whatever `n_jobs`.
+on_fault, progress, run : optional
+        As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
     n_jobs : int, optional
         The number of workers that answer blocks at the same time; -1 is one per core.
     share : {"block", "none"}, default "block"
         Whether a query learns from the rows of the other queries of its block.
+    prove, menu : optional
+        As in :func:`explain`; a number of seconds for proofs is per query.
 
     Returns
     -------

@@ -63,20 +63,19 @@ class Choice(NamedTuple):
 
 def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
-    if not question.short_decimals or not question.region.fine.any():
-        return 0
-    return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
+    rows = min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
+    return rows if question.short_decimals else 0
 
 
 def needs_rounding(question: Question) -> bool:
     """Return whether the answers of a question, whose search has ended, are to be rounded."""
-    is_cut_short = question.error is not None or question.stopped in (None, *CUT_SHORT)
-    may_round = question.short_decimals and question.region.fine.any()
-    return bool(may_round and not is_cut_short and len(question.y))
+    is_cut_short = question.stopped in (None, *CUT_SHORT)
+    is_answered = question.error is None and len(question.y) > 0
+    return question.short_decimals and is_answered and not is_cut_short
 
 
 @dataclass(frozen=True)
-class Rounding:
+class AnswerRounding:
     """Round the numbers of the answers to a question; a search that runs after another."""
 
     def rounds(self, question: Question) -> Rounds:
@@ -84,8 +83,6 @@ class Rounding:
 
         Sets ``question.chosen``, as far as the rows last.
         """
-        stopped = question.stopped
-        assert stopped is not None  # its search has ended
         was_reached = question.reached
         X, y, found = map(np.copy, choose_rows(question))
         changed = question.region.changes(X)
@@ -99,9 +96,9 @@ class Rounding:
             if (question.region.changes(X[[k]]) != changed[k]).any():
                 found[k] = new.row  # another row, of which nothing is proven
             question.chosen = _each_once(question, ChosenRows(X, y, found))
-        if question.reached and not was_reached:  # a rounded guess has hit
+        if question.reached != was_reached:  # a rounded guess has hit
             question.chosen = choose_rows(question)
-        return stopped
+        return "converged"
 
 
 def _each_once(question: Question, rows: ChosenRows) -> ChosenRows:
