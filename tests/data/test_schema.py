@@ -243,7 +243,8 @@ def test_a_group_is_one_feature_and_always_has_one_1(dtype: str) -> None:
 def test_a_group_takes_levels_like_any_categorical() -> None:
     frame = hot()
     space = Space.from_data(frame).group("colour", ["red", "green", "blue"])
-    region = space.between({"colour": ["blue"]}).fix("size").around(frame.iloc[0])
+    with pytest.warns(SpaceWarning, match="outside its limits: 'colour' is 'red'"):
+        region = space.between({"colour": ["blue"]}).fix("size").around(frame.iloc[0])
     points = region.enumerate(10)
     assert points is not None
     assert points[:, 1].tolist() == [0, 2]

@@ -124,6 +124,8 @@ def targets() -> Iterator[Call]:
     for name in ("at_least", "at_most"):
         yield Call(name, getattr(cfx, name), {"value": 1.0})
     yield Call("between", cfx.between, {"low": 1.0, "high": 2.0})
+    yield Call("becomes", cfx.becomes, {"label": "good", "probability": 0.7})
+    yield Call("flips", cfx.flips, {})
     yield Call("reach", cfx.reach, {"value": 1.0})
     yield Call("reach", cfx.reach, {"by": -1.0, "percent": None})
     yield Call("reach", cfx.reach, {"by": None, "percent": 10.0})

@@ -22,6 +22,7 @@ CALLS = list(calls())
 # Objects that the library makes, and modules.
 MADE = {
     "Batch",
+    "BindingConstraint",
     "CertificateCheck",
     "Counterfactual",
     "ReachableRange",

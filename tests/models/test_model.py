@@ -227,7 +227,8 @@ def test_inputs_are_matched_by_their_own_name_first_and_never_by_two_columns() -
 def test_a_bare_classifier_is_refused_with_a_pointer_to_probability() -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     clf = LogisticRegression().fit(X, ["no", "no", "yes", "yes"])
-    with pytest.raises(ModelError, match=r"labels 'no', 'yes'.* Pass bayescfx.probability"):
+    words = r"classifier of the labels 'no', 'yes', .* Pass bayescfx.probability\(model, label\)"
+    with pytest.raises(ModelError, match=words):
         as_model(clf)(X)
 
 

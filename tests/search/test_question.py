@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayescfx.data import Real
+from bayescfx.errors import TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.models.model import Link, Model
@@ -78,8 +79,9 @@ def test_accepted_probabilities_up_to_one_reach_to_infinity() -> None:
     assert high == math.inf
 
 
-def test_targets_beyond_any_probability_have_no_place_on_the_surrogates_scale() -> None:
-    assert problem(0.9, 0.4, "logit").surrogate_acceptance == ()
+def test_targets_beyond_any_probability_are_errors() -> None:
+    with pytest.raises(TargetError, match=r"at most 0\.1 more is possible"):
+        problem(0.9, 0.4, "logit")
 
 
 def test_the_miss_is_the_distance_to_the_nearest_interval() -> None:

@@ -97,7 +97,7 @@ def test_a_feature_without_cost_moves_no_further_than_people_notice() -> None:
     assert abs(found.best.row["x"] - raw.best.row["x"]) <= 1.0 + 1e-9
 
 
-def test_a_row_that_replaces_a_hair_width_change_is_not_called_rounded() -> None:
+def test_the_bound_is_that_of_the_row_that_was_replaced() -> None:
     """The optimum is a change too small to notice; the answer is another row, which costs more."""
     space = cfx.Space({"x": Integer(0, 100_000), "y": Integer(0, 10)})
     space = space.between({"x": (0, 12), "y": (0, 10)})
@@ -110,7 +110,7 @@ def test_a_row_that_replaces_a_hair_width_change_is_not_called_rounded() -> None
     )
     assert found.stopped == "exhausted"
     assert found.best.changes == {"y": (2, 9)}
-    assert found.proof is None
+    assert found.proof == "optimal before rounding"
     assert found.bound == pytest.approx(0.2 + 3 / 25_000)
 
 

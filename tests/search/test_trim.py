@@ -109,8 +109,10 @@ def test_no_change_of_a_forest_with_thirty_features_can_be_taken_back(f: Any, ro
 def test_nor_can_a_change_with_default_settings_on_the_model_itself() -> None:
     X, model = cancer()
     for row in (0, 2, 4):
-        for asked_of, f in ((model, labels), (cfx.probability(model, 1), shares)):
-            answer = cfx.explain(
-                asked_of, X.iloc[row], cfx.Space.from_data(X), cfx.at_least(0.5), rng=0
-            )
+        questions = (
+            (model, cfx.becomes(1), labels),
+            (cfx.probability(model, 1), cfx.at_least(0.5), shares),
+        )
+        for asked_of, target, f in questions:
+            answer = cfx.explain(asked_of, X.iloc[row], cfx.Space.from_data(X), target, rng=0)
             assert n_needless(f, X.iloc[row], answer.best) == 0

@@ -131,15 +131,6 @@ def test_outputs_between_rows_of_a_finite_region_are_not_reachable() -> None:
     assert improbable(question)
 
 
-def test_no_probability_above_one_can_be_reached() -> None:
-    def f(frame: pd.DataFrame) -> Any:
-        return 1 / (1 + np.exp(-plane(frame)))
-
-    question = asked(Space(UNIT), 1.5, f=f, link="logit")
-    assert question.surrogate_acceptance == ()
-    assert judge(question) == Verdict(Conclusion.IMPOSSIBLE, 0.0, ())
-
-
 def test_targets_on_a_probability_are_judged_on_log_odds() -> None:
     def f(frame: pd.DataFrame) -> Any:
         return 1 / (1 + np.exp(3.0 - plane(frame)))

@@ -36,7 +36,6 @@ from bayescfx.search.exact.prover import Proof
 from bayescfx.search.exact.relaxing import Relaxations, compute_relaxations, is_readable
 from bayescfx.search.question import Question
 from bayescfx.search.reason import MOST_NAMED, Reason, checked_reasons
-from bayescfx.search.rounding import EXTRA_COST
 from bayescfx.search.turns import CUT_SHORT, Interrupt, one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 from bayescfx.space.space import Space
@@ -141,13 +140,9 @@ def _proofs(question: Question, rows: ChosenRows) -> list[str | None]:
     return found
 
 
-def _optimality(cost: float, bound: float) -> str | None:
-    """Return what is proven about a row if no row costs less than the bound."""
-    most = bound * (1.0 + SAME_COST)
-    if cost <= most:
-        return "optimal"
-    # A change too small to notice may have become a much larger one.
-    return OPTIMAL_BEFORE_ROUNDING if cost <= (1.0 + EXTRA_COST) * most else _gap(cost, bound)
+def _optimality(cost: float, bound: float) -> str:
+    """Return what is proven about a row if no row costs less than the bound, before rounding."""
+    return "optimal" if cost <= bound * (1.0 + SAME_COST) else OPTIMAL_BEFORE_ROUNDING
 
 
 def _ranges(question: Question, X: Array, y: Array) -> list[Ranges | None]:

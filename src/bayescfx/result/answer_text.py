@@ -53,6 +53,8 @@ REASONS = {
 }
 #: The direction of a change, in words; `reach` has that of its sign.
 DIRECTIONS = {"increase": "above", "decrease": "below", "change": "below or above"}
+#: How many times as much an answer costs at most because its numbers are short decimals.
+MOST_ROUNDING = 1.0101
 #: Costs that differ by less, as a share, are the same: proofs round their bounds down.
 SAME_COST = 1e-6
 #: How the words of a binding constraint begin that names no constraint of the user.
@@ -262,9 +264,12 @@ def _optimality(answer: Explanation, reason: str) -> str:
     if answer.proof == OPTIMAL_BEFORE_ROUNDING and answer.bound is not None:
         bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)
         share = _percent_more(answer.best.cost, answer.bound)
+        why = "short decimals"
+        if answer.best.cost > MOST_ROUNDING * answer.bound:
+            why = "short decimals, and changes that are large enough to notice,"
         return (
-            f"Proven optimal before rounding: no allowed change costs less than {bound}; short "
-            f"decimals add {share}."
+            f"Proven optimal before rounding: no allowed change costs less than {bound}; {why} "
+            f"add {share}."
         )
     if answer.proof is not None and answer.bound is not None:
         bound = number_apart(answer.bound, [answer.best.cost], 3, rounding=SAME_COST)

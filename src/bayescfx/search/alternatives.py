@@ -111,18 +111,18 @@ def _parts(question: Question, found: Mask) -> Iterator[Part]:
     """
     region = question.region
     if question.diverse:
-        yield Part(_fixed(region, np.asarray(found.any(axis=0))), found[:0])
+        yield Part(with_fixed(region, np.asarray(found.any(axis=0))), found[:0])
     is_single = found.sum(axis=1) == 1
     single = np.asarray(found[is_single].any(axis=0))
     others = found[~is_single]
-    yield Part(_fixed(region, single), others)
+    yield Part(with_fixed(region, single), others)
     for j in np.flatnonzero(others.any(axis=0) & ~single).tolist():
         fixed = single.copy()
         fixed[j] = True
-        yield Part(_fixed(region, fixed), others)
+        yield Part(with_fixed(region, fixed), others)
 
 
-def _fixed(region: Region, features: Mask) -> Region:
+def with_fixed(region: Region, features: Mask) -> Region:
     """Return the region with features, a mask ``(d,)``, fixed at the query's codes."""
     for j in np.flatnonzero(features).tolist():
         axis = region.axes[j]

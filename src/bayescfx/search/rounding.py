@@ -18,8 +18,10 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
+from bayescfx.search.exact.exact_search import prove_without
 from bayescfx.search.exact.prover import ScoredCodes
 from bayescfx.search.question import Question, Rounds, misses
+from bayescfx.search.sweep import Sweep
 from bayescfx.search.turns import CUT_SHORT
 from bayescfx.space.axis import Axis
 from bayescfx.space.neighbourhood import take_back
@@ -30,6 +32,7 @@ from bayescfx.space.region import Region
 class RoundingTuning:
     """Numbers of the rounding; set by judgement, tests of ten tables (2026-11-19)."""
 
+    extra_cost: float = 0.01  # share of an answer's cost that rounding may add
     one_row_in: int = 20  # of the budget, kept for the rounding of answers ...
     most_rows: int = 60  # ... but not more than these for each
     levels: int = 6  # numbers of decimals that are tried
@@ -38,8 +41,6 @@ class RoundingTuning:
 
 
 TUNING = RoundingTuning()
-#: Share of an answer's cost that rounding may add.
-EXTRA_COST = 0.01
 #: Digits of a number that people may type; longer ones are left as they are.
 MOST_DIGITS = 12
 #: Decimals of a number that can't be shortened: more than any that can.
@@ -124,7 +125,7 @@ class _RowRounding:
         self.miss = float(misses(question.acceptance, np.array([output]))[0])
         noticeable = _noticeable(self.region, row)
         cost = max(float(self.region.cost(noticeable[None])[0]), self.found.cost)
-        self.most_cost = (1.0 + EXTRA_COST) * cost
+        self.most_cost = (1.0 + TUNING.extra_cost) * cost
         changed = self.region.changes(row[None])[0] & self.region.fine
         self.features = np.flatnonzero(changed)
         self.choices = self._choices(noticeable)
@@ -136,7 +137,7 @@ class _RowRounding:
     def _choices(self, noticeable: Array) -> list[Choice]:
         """Return to which values each number may be rounded, given the row to start from."""
         region = self.region
-        spare = EXTRA_COST * self.found.cost / max(len(self.features), 1)
+        spare = TUNING.extra_cost * self.found.cost / max(len(self.features), 1)
         unit_costs = np.zeros(len(region.query))
         unit_costs[region.free] = region.unit_costs
         choices = []
@@ -162,8 +163,8 @@ class _RowRounding:
             yield from self._round_one_by_one()
         else:
             self.found = found
-        if _has_tiny_changes(self.region, self.found.row):
-            self._replace_tiny_changes()
+        if self.is_hit and _tiny_changes(self.region, self.found.row).any():
+            yield from self._replace_tiny_changes()
         if self.is_hit and self.is_cheap and self.question.n == 1:
             yield from self._take_back()
         return self.found
@@ -210,18 +211,23 @@ class _RowRounding:
             if found is not None:
                 self.found = found
 
-    def _replace_tiny_changes(self) -> None:
-        """Take the best known row that hits, and has no change too small to notice, if any."""
+    def _replace_tiny_changes(self) -> Generator[Array, Array, None]:
+        """Take the best row that hits and has no change too small to notice, and round it."""
         question = self.question
-        if not self.is_hit:
-            return
-        hits = question.accepted(question.y)
-        X = question.X[hits]
-        is_usable = ~_has_tiny_changes(self.region, X) & self.region.changes(X).any(axis=1)
-        if is_usable.any():
-            X = X[is_usable]
-            best = int(self.region.cost(X).argmin())
-            self.found = self._scored(X[best], float(question.y[hits][is_usable][best]))
+        region = self.region
+        tiny = _tiny_changes(region, self.found.row)
+        is_proven = yield from prove_without(question, tiny)
+        if self.is_cheap and not is_proven and question.left > 0:
+            yield from Sweep().sweep_without(question, tiny)
+        is_usable = question.accepted(question.y) & region.changes(question.X).any(axis=1)
+        is_usable &= ~_tiny_changes(region, question.X).any(axis=1)
+        usable = np.flatnonzero(is_usable)
+        if len(usable):
+            best = usable[region.cost(question.X[usable]).argmin()]
+            row = question.X[best]
+            self.found = yield from _RowRounding(
+                question, row, float(question.y[best]), self.n_rows
+            ).run()
 
     def _take_back(self) -> Generator[Array, Array, None]:
         """Take back changes that are not needed any more now that others went a little further."""
@@ -237,17 +243,25 @@ class _RowRounding:
 # ── values ──
 
 
-def _has_tiny_changes(region: Region, X: Array) -> Mask:
-    """Return whether a row ``(d,)``, or which rows ``(n, d)``, have changes too small to notice."""
+def _tiny_changes(region: Region, X: Array) -> Mask:
+    """Return which changes of a row ``(d,)``, or of rows ``(n, d)``, are too small to notice."""
     size = np.abs(X - region.query)
-    return np.asarray(((size > 0.0) & (size < region.least)).any(axis=-1))
+    return np.asarray((size > 0.0) & (size < _least(region)))
+
+
+def _least(region: Region) -> Array:
+    """Return the smallest change ``(d,)`` that people notice, as a difference of two codes.
+
+    Rounding may take something from it: ``0.9 - 0.8 < 0.1``.
+    """
+    precision = np.array([np.finfo(axis.narrow or np.float64).eps for axis in region.axes])
+    return np.asarray(np.maximum(region.least - 2.0 * precision * np.abs(region.query), 0.0))
 
 
 def _noticeable(region: Region, row: Array) -> Array:
     """Return a row ``(d,)`` with changes that are too small made as large as the smallest one."""
     move = row - region.query
-    is_tiny = (move != 0.0) & (np.abs(move) < region.least)
-    return np.where(is_tiny, region.query + np.sign(move) * region.least, row)
+    return np.where(_tiny_changes(region, row), region.query + np.sign(move) * region.least, row)
 
 
 def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) -> list[Value]:
@@ -265,7 +279,7 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
     is_usable &= codes != axis.query
     is_usable &= np.abs(codes - code) <= most
     # still a change in the same direction that people notice
-    is_usable &= (codes - axis.query) * np.sign(code - axis.query) >= region.least[j]
+    is_usable &= (codes - axis.query) * np.sign(code - axis.query) >= _least(region)[j]
     codes = codes[is_usable]
     first = np.sort(firsts(codes[:, None]))[: TUNING.levels]
     return [Value(*pair) for pair in zip(codes[first], decimals[is_usable][first], strict=True)]

@@ -16,10 +16,10 @@ from itertools import islice
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
+from bayescfx.arrays import Array, Indices, Mask, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
-from bayescfx.search.alternatives import Part, search_alternatives, whole_region
+from bayescfx.search.alternatives import Part, search_alternatives, whole_region, with_fixed
 from bayescfx.search.climb import climb, remaining_way
 from bayescfx.search.finish import finish, shorter_rows
 from bayescfx.search.objectives import Record
@@ -179,6 +179,28 @@ class Sweep:
                 yield from _sweep(state)
         return "budget" if is_cut else "nothing nearer expected"
 
+    def sweep_without(self, question: Question, features: Mask) -> Generator[Array, Array, None]:
+        """Sweep the rows in which some features ``(d,)`` stay as they are, with all rows left."""
+        none = np.empty((0, len(features)), dtype=np.bool_)
+        part = Part(with_fixed(question.region, features), none)
+        if part.region.moving:
+            yield from self._sweep_part(question, part, question.left)
+
+    def _sweep_part(
+        self, question: Question, part: Part, rows: int
+    ) -> Generator[Array, Array, SweepState | None]:
+        """Sweep a part of the region with at most so many rows; None if it has no row."""
+        everything = part.region.enumerate(min(TUNING.listed, rows))
+        state = SweepState(question, self.values, self.batch, question.left - rows, part)
+        try:
+            if everything is not None:
+                yield from state.ask(everything, rows)
+            else:
+                yield from _sweep(state)
+        except InfeasibleError:  # a rule needs a feature to change that the part fixes
+            return None
+        return state
+
     def _search_alternatives(
         self, question: Question, reserve: int
     ) -> Generator[Array, Array, bool]:
@@ -187,17 +209,12 @@ class Sweep:
 
         def sweep(part: Part, rows: int) -> Generator[Array, Array, Array | None]:
             nonlocal is_cut
-            everything = part.region.enumerate(min(TUNING.listed, rows))
-            state = SweepState(question, self.values, self.batch, question.left - rows, part)
-            try:
-                if everything is not None:
-                    yield from state.ask(everything, rows)
-                else:
-                    yield from _sweep(state)
-                    is_cut |= state.is_cut
-            except InfeasibleError:  # a rule needs a feature to change that the part fixes
+            state = yield from self._sweep_part(question, part, rows)
+            if state is None or state.record is None:
                 return None
-            return None if state.record is None else state.record.answers[0]
+            is_cut |= state.is_cut
+            nearest: Array = state.record.answers[0]
+            return nearest
 
         kept = min(question.n * TUNING.kept_per_answer, question.left // 2)
         yield from search_alternatives(question, question.left - reserve - kept, sweep)

@@ -308,13 +308,8 @@ class Region:
 
     @cached_property
     def least(self) -> Array:
-        """The smallest change ``(d,)`` that people notice; 0 for features with larger steps.
-
-        Less what rounding may take from the difference of two numbers: ``0.9 - 0.8 < 0.1``.
-        """
-        precision = np.array([np.finfo(axis.narrow or np.float64).eps for axis in self.axes])
-        least = least_changes(self.scale) - 2.0 * precision * np.abs(self.query)
-        return np.where(self.fine, np.maximum(least, 0.0), 0.0)
+        """The smallest change ``(d,)`` that people notice; 0 for features with larger steps."""
+        return np.where(self.fine, least_changes(self.scale), 0.0)
 
     def sides(self, X: Array, at: list[int]) -> Array:
         """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""

@@ -165,7 +165,7 @@ def test_models_that_are_not_read() -> None:
     several = RandomForestRegressor(3).fit(table, np.stack([y, y], axis=1))
     check_refused(as_model(several), table, "several outputs")
     classifier = RandomForestClassifier(3).fit(table, label(table))
-    check_refused(as_model(classifier), table, "returns labels")
+    check_refused(as_model(classifier), table, "classifier", "probability(model, label)")
     linear_start = GradientBoostingRegressor(n_estimators=3, init=LinearRegression())
     check_refused(as_model(linear_start.fit(table, y)), table, "LinearRegression", "sum of trees")
     start = GradientBoostingClassifier(n_estimators=3, init=DecisionTreeClassifier(max_depth=2))

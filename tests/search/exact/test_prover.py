@@ -140,7 +140,8 @@ def test_a_long_grid_that_begins_beyond_the_query_is_reached() -> None:
     table = pd.DataFrame({"i": np.r_[0:100_000:997, 300_000:1_000_000:997]})
     model = DecisionTreeRegressor(max_depth=1).fit(table, table.i > 200_000)
     space = cfx.Space.from_data(table).between({"i": (600_000, 800_000)})
-    answer = cfx.explain(model, table.iloc[0], space, cfx.at_least(0.5), method="exact", rng=0)
+    with pytest.warns(cfx.SpaceWarning, match="outside its limits"):
+        answer = cfx.explain(model, table.iloc[0], space, cfx.at_least(0.5), method="exact", rng=0)
     assert answer.proof == "optimal"
     assert answer.best.changes["i"][1] == 600_000
 

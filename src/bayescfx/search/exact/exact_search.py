@@ -8,12 +8,12 @@ from operator import attrgetter
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import Deadline, time_limit
 from bayescfx.errors import ModelError
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.search.exact.branching import Work
-from bayescfx.search.exact.further import find_further
+from bayescfx.search.exact.further import find_further, find_without
 from bayescfx.search.exact.prover import Proof, prove
 from bayescfx.search.finish import finish
 from bayescfx.search.question import Question, Rounds
@@ -80,6 +80,17 @@ def prove_best(question: Question, *, is_short: bool = False) -> Generator[Array
     if question.proof.conclusion == "bounded" and question.reached and not is_short:
         # The proof was cut short: its best answer may have changes that are not needed.
         yield from finish(question, question.left // 2, batch=_FINISHED_AT_ONCE)
+
+
+def prove_without(question: Question, features: Mask) -> Generator[Array, Array, bool]:
+    """Find the best row in which some features ``(d,)`` stay as they are; return if it is proven.
+
+    Only if the best answer is proven.
+    """
+    if question.prover is None or question.proof.conclusion != "optimal":
+        return False
+    found = yield from find_without(question, question.prover, features, _work(question))
+    return found is not None
 
 
 def _work(question: Question) -> Work:

@@ -101,6 +101,21 @@ def find_further(question: Question, prover: Prover, work: Work) -> Generator[Ar
             answers.append(found)
 
 
+def find_without(
+    question: Question, prover: Prover, features: Mask, work: Work
+) -> Generator[Array, Array, ScoredCodes | None]:
+    """Return the cheapest row in which some features ``(d,)`` stay as they are, proven.
+
+    None if there is no such row, or if the search was cut short. Yields codes ``(k, d)`` to be
+    evaluated and receives their outputs ``(k,)``.
+    """
+    try:
+        others = _OtherSearches.of(question, prover, work)
+    except NoProof:  # the boxes of all costs are too many
+        return None
+    return (yield from _next_best(question, others, _single_features(features[None])))
+
+
 def _single_features(sets: Mask) -> Mask:
     """Return the features of sets ``(m, d)``, each as a set of its own."""
     features = np.asarray(sets.any(axis=0))

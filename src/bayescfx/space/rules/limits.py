@@ -363,12 +363,13 @@ def between(space: Space, limits: Mapping[Any, Any], *, strict: bool = False) ->
     Examples
     --------
     >>> from bayescfx.data import Real
+    >>> from bayescfx.space import Space
     >>> space = Space({"bmi": Real(15, 45), "bp": Real(60, 130)})
     >>> print(space.between({"bmi": (18, 32)}, strict=True))
     Space of 2 features
-      feature  kind  values    unit of change  limits
-      bmi      real  15 … 45   7.5             between 18 … 32, strict
-      bp       real  60 … 130  17.5
+      feature  kind  values                          unit of change  limits
+      bmi      real  15 … 45 (smallest change 0.01)  7.5             between 18 … 32, strict
+      bp       real  60 … 130 (smallest change 0.1)  17.5
     cost: l1 distance + 0.2 per change
     """
     check(isinstance(strict, bool), "strict", "True or False", strict, SpaceError)
