@@ -154,27 +154,3 @@ def test_rounding_adds_one_per_cent_to_the_cost_at_most(norm: float) -> None:
         assert found.reached == raw.reached
         if raw.reached:
             assert found.best.cost <= raw.best.cost * 1.03
-
-
-def test_linear_rules_that_bind_are_kept() -> None:
-    space = cfx.Space({"a": Real(0, 10), "b": Real(0, 10)}).require("a + b <= 7.12345")
-    f = lambda X: X["a"] + 0.5 * X["b"]  # noqa: E731
-    found = explain(f, {"a": 1.11111, "b": 6.0}, space, ">= 6.54321")
-    row = found.best.row
-    assert found.reached
-    assert row["a"] + row["b"] <= 7.12345
-    assert all(digits(after) <= 6 for _, after in found.best.changes.values())
-
-
-@pytest.mark.parametrize("budget", [1, 2, 3, 5, 10, 20])
-def test_small_budgets_are_kept(budget: int) -> None:
-    calls: list[int] = []
-
-    def f(X: pd.DataFrame) -> Any:
-        calls.append(len(X))
-        return X["x"] * X["y"]
-
-    space = cfx.Space({"x": Real(0, 10), "y": Real(0, 10)})
-    found = explain(f, {"x": 1.2345, "y": 3.1}, space, cfx.increase(percent=30), budget=budget)
-    assert sum(calls) <= budget
-    assert found.n_evaluations == sum(calls)

@@ -114,10 +114,10 @@ def explain_many(
     on_fault: OnFault = "raise",
     progress: bool = False,
     run: str | None = None,
-    n_jobs: int | None = None,
-    share: Share = "block",
     prove: bool | float = True,
     menu: bool = False,
+    n_jobs: int | None = None,
+    share: Share = "block",
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
 
@@ -136,14 +136,13 @@ def explain_many(
     target : target, or sequence of targets
         One for all, or one per query.
     method, budget, n, diverse, tolerance, short_decimals, timeout, evaluations, rng, on_step, \
-on_fault, progress, run : optional
-        As in :func:`explain`. The same seed gives the same answers, whatever `n_jobs`.
+on_fault, progress, run, prove, menu : optional
+        As in :func:`explain`; seconds for proofs are per query. The same seed gives the same
+        answers, whatever `n_jobs`.
     n_jobs : int, optional
         The number of workers that answer blocks at the same time; -1 is one per core.
     share : {"block", "none"}, default "block"
         Whether a query learns from the rows of the other queries of its block.
-    prove, menu : optional
-        As in :func:`explain`; a number of seconds for proofs is per query.
 
     Returns
     -------
@@ -152,8 +151,8 @@ on_fault, progress, run : optional
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu, diverse=diverse)
-    options |= CallOptions(short_decimals=short_decimals)
+    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu)
+    options |= CallOptions(diverse=diverse, short_decimals=short_decimals)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 
