@@ -165,9 +165,9 @@ def _answer_becomes(model: Model, labels: Labels, target: Becomes) -> tuple[Mode
     scores = _score(model, labels, column, decides=True)
     lost, won, wins_ties = _edge(labels, column)
     if column == wanted:
-        tie = won - EDGE_MARGIN if wins_ties else None
+        tie = won - EDGE_MARGIN if wins_ties else math.inf
         return scores, replace(named, low=won, high=math.inf, tie=tie)
-    tie = None if wins_ties else lost + EDGE_MARGIN
+    tie = math.inf if wins_ties else lost + EDGE_MARGIN
     return scores, replace(named, low=-math.inf, high=lost, tie=tie)
 
 
