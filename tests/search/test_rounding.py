@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import bayescfx as cfx
@@ -91,11 +92,11 @@ def test_a_change_too_small_to_notice_is_made_larger(kind: Any) -> None:
     query = pd.DataFrame({"a": [step - 1e-4], "b": [3.0]}, dtype=kind)
     space = cfx.Space.from_data(X)
     region = space.around(query)
-    assert region.least.tolist() == [0.01, 0.01]
-    assert "smallest change 0.01" in str(space)
+    assert region.least.tolist() == [0.02, 0.02]
+    assert "smallest change 0.02" in str(space)
     answer = cfx.explain(model, query, space, cfx.at_least(0.5), rng=0)
     [(before, after)] = answer.best.changes.values()
-    assert 0.0099 <= after - before < 0.021
+    assert 0.0199 <= after - before < 0.041
     assert round(after, 2) == after
 
 
@@ -177,3 +178,16 @@ def test_a_small_budget_is_spent_alike_with_rows_kept_for_rounding_and_for_check
         first, second = (answer.evaluations.to_frame().head(18) for answer in answers)
         pd.testing.assert_frame_equal(first, second)
         assert (first.drop(columns="output").nunique() > 1).sum() == 8
+
+
+def test_numbers_at_the_end_of_the_data_are_rounded_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.uniform(0, 10, 200), "b": rng.uniform(0, 10, 200)})
+    lowest = float(X["b"].min())
+    query = pd.Series({"a": 7.123456789, "b": 1.0})
+    model = LinearRegression().fit(X, X["a"] + 3.0 * X["b"])
+    space = cfx.Space.from_data(X).cost(per_feature={"a": 3.0})
+    answer = cfx.explain(model, query, space, cfx.at_most(7.0 + 3.0 * lowest), rng=0)
+    assert answer.reached
+    assert answer.best.row["b"] >= lowest
+    assert all(len(str(after)) <= 7 for _, after in answer.best.changes.values())

@@ -35,7 +35,8 @@ class RoundingTuning:
     extra_cost: float = 0.01  # share of an answer's cost that rounding may add
     one_row_in: int = 20  # of the budget, kept for the rounding of answers ...
     most_rows: int = 60  # ... but not more than these for each
-    levels: int = 6  # numbers of decimals that are tried
+    levels: int = 6  # numbers of decimals that are tried ...
+    joint_levels: int = 3  # ... and of all numbers together, before each alone
     few: int = 3  # so many numbers are rounded up and down in all combinations
     larger_miss: float = 1.01  # a best guess may miss the target by so many times as much
 
@@ -156,19 +157,25 @@ class _RowRounding:
         """Return the rounded row, or the row itself if none is as good."""
         if not len(self.features):
             return self.found
-        rows = _joint_rows(self.row, self.choices)
-        if len(rows) > self.n_rows:  # those towards the query mostly miss
-            rows = rows[np.argsort(~self._are_farther(rows), kind="stable")]
-        found = yield from self._first_good(rows)
-        if found is None:
+        yield from self._round_together(range(TUNING.joint_levels))
+        if self.found.row is self.row:
             yield from self._round_one_by_one()
-        else:
-            self.found = found
+        if self.found.row is self.row:
+            yield from self._round_together(range(TUNING.joint_levels, TUNING.levels))
         if self.is_hit and _tiny_changes(self.region, self.found.row).any():
             yield from self._replace_tiny_changes()
         if self.is_hit and self.is_cheap and self.question.n == 1:
             yield from self._take_back()
         return self.found
+
+    def _round_together(self, levels: Sequence[int]) -> Generator[Array, Array, None]:
+        """Round all numbers, to so many more decimals than the shortest."""
+        rows = _joint_rows(self.row, self.choices, levels)
+        if len(rows) > self.n_rows:  # those towards the query mostly miss
+            rows = rows[np.argsort(~self._are_farther(rows), kind="stable")]
+        found = yield from self._first_good(rows)
+        if found is not None:
+            self.found = found
 
     def _first_good(self, rows: Array) -> Generator[Array, Array, ScoredCodes | None]:
         """Return the first of the rows ``(k, d)`` that is as good as the answer; None if none."""
@@ -296,10 +303,10 @@ def _numbers_of_decimals(exact: Decimal) -> Indices:
     return np.arange(MOST_DIGITS + 1) - exact.adjusted() - 1
 
 
-def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:
+def _joint_rows(row: Array, choices: Sequence[Choice], levels: Sequence[int]) -> Array:
     """Return rows ``(k, d)`` with all numbers rounded, those with the fewest decimals first."""
     picked: list[tuple[int, int, list[float]]] = []
-    for level in range(TUNING.levels):
+    for level in levels:
         for sides in _sides(len(choices)):
             values = [
                 _at_level(row, choice, level, is_away=side)
