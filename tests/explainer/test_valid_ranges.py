@@ -45,18 +45,22 @@ def table(seed: int = 0, n: int = 400) -> tuple[pd.DataFrame, Any]:
 
 def test_a_single_value_at_the_end_of_the_space_is_the_only_one() -> None:
     quality = cfx.Ordinal(["poor", "fair", "good"])
-    assert range_text(quality, (2, 2), is_lowest=False, is_highest=True) == "only good"
-    assert range_text(quality, (1, 2), is_lowest=False, is_highest=True) == (
+    assert range_text(quality, (2, 2), 2, is_lowest=False, is_highest=True) == "only good"
+    assert range_text(quality, (1, 2), 1, is_lowest=False, is_highest=True) == (
         "any allowed value from fair"
     )
-    assert range_text(quality, (0, 0), is_lowest=True, is_highest=True) == "any allowed value"
+    assert range_text(quality, (0, 0), 0, is_lowest=True, is_highest=True) == "any allowed value"
 
 
 def test_ends_with_few_digits_are_printed_as_they_are() -> None:
-    low, high = rounded_inwards(4.226800000000001, 4.2836)  # 4.2836 is stored a little below itself
+    low, high = rounded_inwards(
+        4.226800000000001, 4.2836, 4.25
+    )  # 4.2836 is stored a little below itself
     assert high == "4.2836"
     assert 4.226800000000001 <= float(low) <= 4.2269
-    assert rounded_inwards(-4.2836, -4.2268) == ("-4.2836", "-4.2268")
+    assert rounded_inwards(-4.2836, -4.2268, -4.25) == ("-4.2836", "-4.2268")
+    # The answer's own value stays inside.
+    assert rounded_inwards(86.12833517, 171.51, 86.13) == ("86.13", "171.51")
 
 
 def fit(kind: str, X: pd.DataFrame, y: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 import bayescfx as cfx
 
@@ -182,3 +183,16 @@ def test_a_rule_that_needs_one_feature_leaves_no_part_without_it() -> None:
             lambda r: 20.0 - r["a"], query, limited, cfx.at_least(12), n=2, rng=0, budget=300
         )
         assert answer.best.changes == {"a": (9, 4)}
+
+
+@pytest.mark.parametrize("method", ["auto", "sweep"])
+def test_a_short_move_does_not_hide_longer_ones_of_other_features(method: str) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(0.0, 10.0, (400, 4)), columns=list("abcd"))
+    wide = (X["a"] > 5.2) | (X["b"] > 9.0) | (X["c"] < 0.8)
+    model = DecisionTreeRegressor(random_state=0).fit(X, wide.astype(float))
+    query = pd.Series({"a": 5.0, "b": 5.0, "c": 5.0, "d": 5.0})
+    answer = cfx.explain(
+        model, query, cfx.Space.from_data(X), cfx.at_least(0.5), n=3, method=method, rng=0
+    )
+    assert features(answer) == [{"a"}, {"b"}, {"c"}] or features(answer) == [{"a"}, {"c"}, {"b"}]

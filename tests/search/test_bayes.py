@@ -13,7 +13,7 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.data import Integer
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
+from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
 from bayescfx.models.model import Link, Model
 from bayescfx.potentials import reach
 from bayescfx.search import bayes
@@ -21,6 +21,7 @@ from bayescfx.search.bayes import BayesCFX, Phase
 from bayescfx.search.finish import distinct
 from bayescfx.search.question import Question
 from bayescfx.space.neighbourhood import n_to_settle
+from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from bayescfx.surrogate.fit import SurrogateSettings
 from tests.conftest import Recorder
@@ -366,3 +367,45 @@ def test_rows_are_reserved_to_settle_the_answers_only(monkeypatch: pytest.Monkey
     with contextlib.suppress(Stop):
         drive(BayesCFX(), question)
     assert question.accepted(plane(pd.DataFrame(settled[0], columns=list("abcd")))).all()
+
+
+def rows_up_to_a_hit(question: Question) -> Array:
+    """Return the codes ``(k, d)`` that a search asks for up to its first hit."""
+    rounds = BayesCFX().rounds(question)
+    X = next(rounds)
+    rows = [X]
+    with contextlib.suppress(StopIteration, Stop):
+        while not question.accepted(question.evaluate(X)).any():
+            X = rounds.send(question.evaluate(X))
+            rows.append(X)
+    rounds.close()
+    return np.vstack(rows)
+
+
+@pytest.mark.parametrize("budget", [20, 23, 31, 38, 57])
+def test_up_to_its_first_hit_a_search_is_that_of_a_separate_call(budget: int) -> None:
+    asked_for = []
+    for n_borrowed in (0, 60):
+        question, _ = ask(steps, by=2.0, budget=budget)
+        if n_borrowed:
+            other = Account(question.evaluator, question.region, 100)
+            rows = sample(question.region, n_borrowed, np.random.default_rng(1))
+            assert question.accepted(other.evaluate(rows)).any()
+        asked_for.append(rows_up_to_a_hit(question))
+    assert len(asked_for[0]) > 4
+    np.testing.assert_array_equal(asked_for[0], asked_for[1])
+
+
+@pytest.mark.parametrize("budget", [40, 57, 90])
+def test_a_far_hit_of_another_question_is_approached_where_no_other_is_found(budget: int) -> None:
+    def corner(rows: pd.DataFrame) -> Any:
+        return 1.0 * (rows[["a", "b", "c"]] > 0.9).all(axis=1)
+
+    question, _ = ask(corner, by=1.0, budget=budget)
+    other = Account(question.evaluator, question.region, 1)
+    far = np.array([[1.0, 1.0, 1.0, 1.0]])
+    assert question.accepted(other.evaluate(far)).all()
+    drive(BayesCFX(give_up=False), question)
+    assert question.reached
+    cost = question.region.cost(question.X[[question.best]])
+    assert cost < 0.99 * question.region.cost(far)

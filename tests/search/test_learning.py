@@ -257,6 +257,27 @@ def test_a_question_can_postpone_the_rows_of_other_questions() -> None:
     assert len(question.X) == before + 33
 
 
+def test_a_question_can_leave_out_rows_of_the_same_call_at_any_time() -> None:
+    question = question_after(known_rows(20))
+    other = Account(question.evaluator, question.region, 5000)
+    other.evaluate(known_rows(30, 5).to_numpy())
+    assert len(question.X) == 51
+    assert question.borrowed.sum() == 30
+    question.leave_out_borrowed()
+    other.evaluate(known_rows(10, 6).to_numpy())
+    question.evaluate(known_rows(3, 7).to_numpy())
+    question.evaluate(known_rows(2, 5).to_numpy())  # those of the other, asked for again
+    assert len(question.X) == len(question.lessons()[1]) == 21 + 3 + 2
+    assert not question.borrowed.any()
+    rows = pd.concat([known_rows(30, 5), known_rows(10, 6), known_rows(3, 7)])
+    hits = question.accepted(np.asarray(plane(rows)))
+    assert hits.any()
+    np.testing.assert_array_equal(question.hits_of_call(), rows.to_numpy()[hits])
+    question.let_in_borrowed()
+    assert inside(question).tolist() == counted(question).tolist()
+    assert question.borrowed.sum() == 30 + 10 - 2
+
+
 def test_relevant_rows_include_the_centres() -> None:
     region = Space(UNIT).around(MIDDLE)
     X = np.vstack([region.query, sample(region, 500, np.random.default_rng(0))])

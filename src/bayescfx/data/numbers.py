@@ -31,6 +31,8 @@ MOST_DECIMALS = 12
 STEP_NUMBERS = 20
 STEP_ROWS = 1_000
 STEP_DISTINCT = 0.95
+# Whole numbers with so few values, such as terms of 36 and 60 months, take no others.
+FEW_VALUES = 5
 
 
 class _Number(Feature):
@@ -225,6 +227,11 @@ class Integer(_Number):
     natural = "iu"
     whole = True
 
+    def graded(self, cells: pd.Series[Any]) -> Feature:
+        """Return the feature with the step between the few values that its column has."""
+        step = step_of_few(cells)
+        return self if step is None else replace(self, step=step)
+
     @property
     def period(self) -> int:  # type: ignore[override]  # features are frozen
         """Length of the circle, from `low` to `high` and one step more; 0 on a line."""
@@ -303,6 +310,19 @@ def shared_step(cells: pd.Series[Any]) -> float | None:
         if 1 / unit > finest and is_on_grid:
             return _common_step(whole) / unit
     return None
+
+
+def step_of_few(cells: pd.Series[Any]) -> int | None:
+    """Return the step between the few whole numbers of a column, such as 24 of 36 and 60, or None.
+
+    Of at least 20 numbers with at most 5 distinct ones.
+    """
+    numbers = _sample(cells.to_numpy(np.float64, na_value=np.nan))
+    values = np.unique(numbers)
+    if len(numbers) < STEP_NUMBERS or not 1 < len(values) <= FEW_VALUES:
+        return None
+    step = int(np.gcd.reduce(np.diff(values).astype(np.int64)))
+    return step if step > 1 else None
 
 
 def _may_share_step(n: int, n_distinct: int) -> bool:

@@ -48,7 +48,7 @@ def valid_ranges(question: Question, prover: Prover, X: Array, y: Array) -> list
             codes = find_valid_codes(ScoredRow(prover.table(region, form), region, accepted, row))
         elif is_reached and not isinstance(form, TreeEnsemble):
             codes = find_valid_codes(ScoredSum(form, region, accepted, row))
-        ranges = {region.names[each.feature]: _as_range(region, each) for each in codes}
+        ranges = {region.names[each.feature]: _as_range(region, row, each) for each in codes}
         found.append(ranges or None)
     return found
 
@@ -63,8 +63,8 @@ def _read_form(question: Question, prover: Prover, X: Array, y: Array) -> Form |
     return None
 
 
-def _as_range(region: Region, valid: ValidCodes) -> ValidRange:
-    """Return valid codes in the user's values."""
+def _as_range(region: Region, row: Array, valid: ValidCodes) -> ValidRange:
+    """Return valid codes around a row ``(d,)`` in the user's values."""
     j = valid.feature
     feature = region.axes[j].feature
     if valid.codes is not None:
@@ -76,7 +76,13 @@ def _as_range(region: Region, valid: ValidCodes) -> ValidRange:
     is_lowest = bool(valid.low <= lowest)
     is_highest = bool(valid.high >= highest)
     low, high = _values(region, j, np.array([valid.low, valid.high]))
-    text = range_text(feature, (valid.low, valid.high), is_lowest=is_lowest, is_highest=is_highest)
+    text = range_text(
+        feature,
+        (valid.low, valid.high),
+        float(row[j]),
+        is_lowest=is_lowest,
+        is_highest=is_highest,
+    )
     return ValidRange(low, high, (), is_lowest, is_highest, text)
 
 

@@ -62,7 +62,12 @@ class ValidRange:
 
 
 def range_text(
-    feature: Feature, ends: tuple[float, float], *, is_lowest: bool, is_highest: bool
+    feature: Feature,
+    ends: tuple[float, float],
+    own: float,
+    *,
+    is_lowest: bool,
+    is_highest: bool,
 ) -> str:
     """Return a range of codes in words.
 
@@ -72,27 +77,31 @@ def range_text(
         The feature.
     ends : (float, float)
         The lowest and highest valid code.
+    own : float
+        The answer's own code, which lies between them.
     is_lowest, is_highest : bool
         Whether the ends are those of all allowed codes.
     """
     low, high = ends
     texts = feature.format(low), feature.format(high)
     if feature.numeric and not feature.code_step:
-        texts = rounded_inwards(low, high)
+        texts = rounded_inwards(low, high, own)
     words = _OPEN_ENDS.get((is_lowest, is_highest), "{0} to {1}")
     if texts[0] == texts[1] and not (is_lowest and is_highest):
         words = "only {0}"
     return words.format(*texts)
 
 
-def rounded_inwards(low: float, high: float) -> tuple[str, str]:
+def rounded_inwards(low: float, high: float, own: float) -> tuple[str, str]:
     """Return the ends of a range with few digits, both inside it; it becomes little shorter.
 
-    >>> rounded_inwards(4.166650001, 4.18209)
+    An answer's `own` code stays between them.
+
+    >>> rounded_inwards(4.166650001, 4.18209, 4.17)
     ('4.1667', '4.182')
-    >>> rounded_inwards(4.2268, 4.2836)
+    >>> rounded_inwards(4.2268, 4.2836, 4.2268)
     ('4.2268', '4.2836')
-    >>> rounded_inwards(5.3356e-07, 1.538e-06)
+    >>> rounded_inwards(5.3356e-07, 1.538e-06, 6e-07)
     ('5.34e-07', '0.000001538')
     """
     size = max(abs(low), abs(high))
@@ -102,11 +111,13 @@ def rounded_inwards(low: float, high: float) -> tuple[str, str]:
     # The text of a float stands for the float: 4.2836 is not rounded down to 4.2835.
     ends = Decimal(repr(float(low))), Decimal(repr(float(high)))
     loss = (ends[1] - ends[0]) * _LARGEST_LOSS
+    value = Decimal(repr(own))
     for digits in range(DIGITS, MOST_DIGITS + 1):
         unit = Decimal(1).scaleb(min(0, first + 1 - digits))
         start = ends[0].quantize(unit, ROUND_CEILING)
         end = ends[1].quantize(unit, ROUND_FLOOR)
-        if start - ends[0] <= loss and ends[1] - end <= loss:
+        is_little = start - ends[0] <= loss and ends[1] - end <= loss
+        if is_little and start <= value <= end:
             return exact(float(start)), exact(float(end))
     return repr(low), repr(high)
 

@@ -101,11 +101,6 @@ class BayesTuning:
     )
     #: Features in which a row may differ from the best one.
     n_few: int = 3
-    #: Rows of other questions of the same call that the surrogate learns from, as a share of the
-    #: budget. `python -m benchmarks efficiency --part shared-cost` (2026-11-19): with 0.5 a shared
-    #: run costs 0.94 of separate ones at 1.1 times the CPU; with all rows, 16 queries with a narrow
-    #: target cost 1.8 times as much, with 0.25 1.3 times, with 0.5 1.2 times.
-    borrowed_share: float = 0.5
     #: Scored rows, nearest to the target, among which terraces are sought (`overhead`,
     #: 2026-11-18).
     n_terrace_rows: int = 400
@@ -194,10 +189,15 @@ class BayesCFX:
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be scored, receive their outputs ``(k,)``."""
         run = _Run(self, question)
-        state: Phase | Stopped = Phase.START
-        while isinstance(state, Phase):
-            state = yield from PHASES[state](run)
-        return state
+        if question.region.price.weight > 0.0:
+            question.leave_out_borrowed()
+        try:
+            state: Phase | Stopped = Phase.START
+            while isinstance(state, Phase):
+                state = yield from PHASES[state](run)
+            return state
+        finally:
+            question.let_in_borrowed()
 
 
 #: The rounds of one phase; returns the next phase, or why the search ends.
@@ -207,7 +207,8 @@ PhaseRounds: TypeAlias = Generator[Array, Array, "Phase | Stopped"]
 def _start(run: _Run) -> PhaseRounds:
     """Score the start set, and more rows until the output of an allowed row is known."""
     question = run.question
-    n_missing = run.n_starts - run.n_scored
+    n_scored = len(question.X) - 1  # besides the query
+    n_missing = run.n_starts - n_scored
     if n_missing > 0:
         rows = start.first_rows(question, n_missing)
         if len(rows):
@@ -229,16 +230,24 @@ def _find_allowed(run: _Run) -> PhaseRounds:
 
 
 def _reach(run: _Run) -> PhaseRounds:
-    """Look for a row that reaches the target."""
+    """Look for a row that reaches the target; from then on other questions' rows count."""
+    question = run.question
+    stopped = yield from _find_hit(run)
+    question.let_in_borrowed()
+    if stopped is not None and not question.reached:
+        return stopped
+    return Phase.APPROACH if question.region.price.weight > 0.0 else Phase.SPREAD
+
+
+def _find_hit(run: _Run) -> Generator[Array, Array, Stopped | None]:
+    """Look for a row that reaches the target; return why the search ends without one."""
     question = run.question
     gives_up = run.settings.give_up
     watch = Watch(question)
-    while not question.reached or run.only_borrowed_hits:
+    while not question.reached and not run.needs_borrowed_hit:
         surrogate = run.fit()
         is_last = question.left <= 1
-        outlook = Outlook.OPEN
-        if gives_up and not question.reached:
-            outlook = watch.look(surrogate, is_last=is_last)
+        outlook = watch.look(surrogate, is_last=is_last) if gives_up else Outlook.OPEN
         if outlook is Outlook.SUSPICIOUS:
             rows = watch.probe()
         else:
@@ -253,7 +262,7 @@ def _reach(run: _Run) -> PhaseRounds:
             return "exhausted"
         # One row is left for the last look.
         yield run.tidy(proposal.points)[: max(1, question.left - gives_up)]
-    return Phase.APPROACH if question.region.price.weight > 0.0 else Phase.SPREAD
+    return None
 
 
 def _approach(run: _Run) -> PhaseRounds:
@@ -262,7 +271,7 @@ def _approach(run: _Run) -> PhaseRounds:
     batch = run.settings.batch
     kept = TUNING.settle_share * question.budget
     while True:
-        if question.left <= run.n_to_settle(kept):
+        if question.left <= run.n_to_settle(kept) and not run.cannot_settle:
             yield from finish(question, question.left, batch=batch, worth=run.saving)
             kept = 0.0
         surrogate = run.fit()
@@ -408,7 +417,7 @@ class _Run:
         """Fit the surrogate to the relevant evaluations."""
         question = self.question
         settings = self.settings.surrogate
-        X, y = question.lessons(settings.points, self.n_borrowed)
+        X, y = question.lessons(settings.points, self.borrowed_below)
         outputs = question.to_surrogate(y)
         self._surrogate = fit_surrogate(
             settings, question.region, X, outputs, self._surrogate, time_limit.get()
@@ -420,11 +429,21 @@ class _Run:
         question = self.question
         key = (len(question.known), len(question.asked))
         if self._record is None or self._record_key != key:
-            self._record = Record(
-                question.region, question.X[question.accepted(question.y)], question.n
-            )
+            self._record = Record(question.region, self._hits_to_beat(), question.n)
             self._record_key = key
         return self._record
+
+    def _hits_to_beat(self) -> Array:
+        """Return rows ``(m, d)`` that reach the target: own ones, and others' that are nearer."""
+        question = self.question
+        is_hit = question.accepted(question.y)
+        hits = question.X[is_hit]
+        is_own = ~question.borrowed[is_hit]
+        if is_own.sum() < question.n:
+            return hits
+        cost = question.region.cost(hits)
+        last = np.partition(cost[is_own], question.n - 1)[question.n - 1]
+        return np.asarray(hits[is_own | (cost < last)])
 
     @property
     def is_idle(self) -> bool:
@@ -459,39 +478,48 @@ class _Run:
         return max(TUNING.n_starts, in_groups)
 
     @property
-    def n_borrowed(self) -> int | None:
-        """The number of rows of other questions that count; None if all do.
+    def borrowed_below(self) -> float:
+        """Up to which cost rows of other questions are learned from.
 
-        Where nearness counts, what is far from the query tells little.
+        Where nearness counts, up to that of the farthest answer so far: rows farther away tell of
+        places where no answer is looked for, and make the surrogate's lengths those of the whole
+        region.
         """
         question = self.question
-        if question.region.price.weight == 0.0:
-            return None
-        return int(TUNING.borrowed_share * question.budget)
+        if question.region.price.weight == 0.0 or not question.reached:
+            return np.inf
+        record = self.record()
+        return float(record.cost[record.leaders].max())
 
     @property
-    def n_scored(self) -> int:
-        """The number of scored rows, besides the query, that count as start rows."""
-        question = self.question
-        if question.region.price.weight == 0.0:
-            return len(question.X) - 1
-        return int((~question.borrowed).sum()) - 1
+    def needs_borrowed_hit(self) -> bool:
+        """Whether it is time to approach from a hit of another question, for want of an own one.
 
-    @property
-    def only_borrowed_hits(self) -> bool:
-        """Whether the search still looks for a row of its own that reaches the target.
-
-        Rows of other questions may reach it far away from the query. Where nearness counts, the
-        search begins as if it did not know them, until the rows are left that are kept for taking
-        back changes.
+        That is when only the rows are left that every search keeps for taking back changes, if
+        these are enough to try each change of that hit. Fewer rows do not make a near answer of a
+        far one, and the search around the query continues: it is that of a separate call.
         """
         question = self.question
-        if question.region.price.weight == 0.0:
+        kept = TUNING.settle_share * question.budget
+        if not question.inside.leaves_out_borrowed or question.left > kept:
             return False
-        if question.left <= TUNING.settle_share * question.budget:
-            return False
-        hits = question.accepted(question.y)
-        return bool(hits.any() and question.borrowed[hits].all())
+        hits = question.hits_of_call()
+        n_changes = question.region.changes(hits).sum(axis=1)
+        return bool((n_changes[question.region.cost(hits).argsort()[:1]] <= kept).any())
+
+    @property
+    def cannot_settle(self) -> bool:
+        """Whether the best answer is another question's, with too many changes for the rows left.
+
+        Then steps towards the query, which take back many changes at once, are worth more than one
+        change at a time.
+        """
+        question = self.question
+        best = question.best
+        is_borrowed = bool(question.borrowed[best])
+        return is_borrowed and bool(
+            n_to_settle(question.region, question.X[[best]])[0] > question.left
+        )
 
     def _untried(self, rows: Array) -> Array:
         """Return the rows ``(n, d)`` that are not scored, and nearer than the answers."""
@@ -533,8 +561,6 @@ class _Run:
         if question.spent >= TUNING.cost_until * question.budget:
             weight = 0.0
         value = question.score(question.y) - weight * question.region.cost(question.X)
-        if question.region.price.weight > 0.0:
-            value[question.borrowed] = -np.inf
         best = float(value.max())
         candidates = self._next_candidates()
         if candidates is Candidates.FEW:

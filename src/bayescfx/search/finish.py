@@ -304,10 +304,13 @@ def further(region: Region, X: Array, others: Array) -> Mask:
     own = region.units(X)[:, None, :]
     theirs = region.units(others)[None]
     most = np.maximum(own, theirs)
+    # A change of a feature that the other leaves alone counts, however short it is.
+    moves_alone = region.clear_changes(X)[:, None, :] & ~region.changes(others)
     # Differences are measured as moves from the query, which handles levels, circles and gaps.
     moves = (X[:, None, :] - others + region.query).reshape(-1, X.shape[1])
     between = region.units(moves).reshape(most.shape)
     is_clear = between > CLEAR_SHARE * most.max(axis=2, initial=0.0)[:, :, None]
     both_move = (own > 0) & (theirs > 0)
     is_elsewhere = both_move & (region.categorical | (between > most))
-    return np.asarray((is_clear & ((own > theirs) | is_elsewhere)).any(axis=2))
+    is_further = is_clear & ((own > theirs) | is_elsewhere)
+    return np.asarray((moves_alone | is_further).any(axis=2))

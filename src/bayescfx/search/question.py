@@ -81,6 +81,7 @@ class Nearby:
         self.account = account
         self.most = most
         self.is_own_only = False  # whether rows of other questions are left out from now on
+        self.leaves_out_borrowed = False  # whether those of the same call are left out, all of them
         self._places: Indices = np.empty(0, dtype=np.intp)  # sorted
         self._n_requests = 0  # requests of the account that have been processed
         self._n_scored = 0  # scored rows that have been processed
@@ -94,13 +95,25 @@ class Nearby:
         known = self.account.evaluator.known
         if len(self.account.asked) > self._n_requests:
             self._add_requested(counts)
-        if len(known) > self._n_scored and not self.is_own_only:
+        end = self.account.n_known_before if self.leaves_out_borrowed else len(known)
+        if end > self._n_scored and not self.is_own_only:
             for first, X, y in known.parts(self._n_scored):
-                self._add(counts, np.arange(first, first + len(y)), X, y)
-            self._n_scored = len(known)
+                n = min(len(y), end - first)
+                self._add(counts, np.arange(first, first + n), X[:n], y[:n])
+            self._n_scored = end
             if len(self._places) > TUNING.slack * self.most:
                 self._drop_irrelevant(choose)
         return self._places
+
+    def leave_out_borrowed(self) -> None:
+        """Leave out rows of other questions of the same call, until `let_in_borrowed`."""
+        self.leaves_out_borrowed = True
+        self._places = self._places[~self.borrowed]
+        self._n_scored = min(self._n_scored, self.account.n_known_before)
+
+    def let_in_borrowed(self) -> None:
+        """Look at rows of other questions of the same call from now on."""
+        self.leaves_out_borrowed = False
 
     @property
     def own(self) -> Mask:
@@ -117,7 +130,8 @@ class Nearby:
         asked = self.account.asked
         requested = np.concatenate(asked[self._n_requests :])
         self._n_requests = len(asked)
-        if not self.is_own_only:  # rows that had been scored before and were not chosen then
+        if not self.is_own_only and not self.leaves_out_borrowed:
+            # Rows that had been scored before and were not chosen then; later ones follow.
             requested = requested[requested < self._n_scored]
         if len(requested):
             requested = np.setdiff1d(requested, self._places)
@@ -376,6 +390,27 @@ class Question(Account):
         self.inside.places(self.region.contains, self._best)
         return self.inside.borrowed
 
+    def leave_out_borrowed(self) -> None:
+        """Search as if the rows scored for other questions of the same call were not known."""
+        self.inside.leave_out_borrowed()
+        self.alike.leave_out_borrowed()
+
+    def let_in_borrowed(self) -> None:
+        """Use the rows scored for other questions of the same call from now on."""
+        self.inside.let_in_borrowed()
+        self.alike.let_in_borrowed()
+
+    def hits_of_call(self) -> Array:
+        """Return codes ``(k, d)`` that reach the target, of all rows scored in this call.
+
+        Also those of other questions that are left out at present.
+        """
+        places = np.arange(self.n_known_before, len(self.known))
+        X, y = self.known.take(places)
+        hits = np.flatnonzero(self.accepted(y))
+        counts = self.scored(places[hits], X[hits], y[hits]) & self.region.contains(X[hits])
+        return np.asarray(X[hits[counts]])
+
     @property
     def reached(self) -> bool:
         """Whether any row of `X` reaches the target."""
@@ -412,31 +447,29 @@ class Question(Account):
     def _relevant(self, X: Array, y: Array, most: int, near: int | None = None) -> Indices:
         """Return which rows ``(n, d)`` tell most of the model where answers may be."""
         places = np.arange(len(self.y))
-        if self.region.price.weight > 0.0:  # where other questions' rows hit may be far away
-            places = places[~self.borrowed]
+        own = np.flatnonzero(~self.borrowed)
+        if self.region.price.weight > 0.0 and self.accepted(self.y[own]).any():
+            places = own  # where other questions' rows hit may be far away
         best = places[best_first(self, self.X[places], self.y[places])[: TUNING.n_centres]]
         return relevant(self.region, X, most, self.X[best], near)
 
     def lessons(
         self,
         most: int | None = None,
-        most_borrowed: int | None = None,
+        borrowed_below: float = np.inf,
         *,
         everywhere: bool = False,
     ) -> tuple[Array, Array]:
         """Return codes and outputs that a surrogate learns from, at most so many, own ones first.
 
         What a search forgot, it would try again. Where answers may be, or `everywhere`. Other
-        questions' rows too, unless other cells are missing: a gap tells nothing. `most_borrowed`
-        limits the rows scored for other questions of the same call.
+        questions' rows too, unless other cells are missing: a gap tells nothing. Rows scored for
+        other questions of the same call count up to the cost `borrowed_below`.
         """
         X, y = self.known.take(self.alike.places(self.region.same_missing, self._relevant))
         own = self.alike.own
-        borrowed = np.flatnonzero(self.alike.borrowed)
-        if most_borrowed is not None and len(borrowed) > most_borrowed:
-            nearest = self._relevant(X[borrowed], y[borrowed], most_borrowed, near=most_borrowed)
-            is_kept = ~self.alike.borrowed
-            is_kept[borrowed[nearest]] = True
+        if borrowed_below < np.inf:
+            is_kept = ~self.alike.borrowed | (self.region.cost(X) <= borrowed_below)
             X = X[is_kept]
             y = y[is_kept]
             own = own[is_kept]

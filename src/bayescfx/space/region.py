@@ -6,6 +6,7 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -455,10 +456,14 @@ class Region:
 def least_changes(scale: Array) -> Array:
     """Return the smallest changes ``(d,)`` that people notice, given the units of change ``(d,)``.
 
-    A power of ten of at most a hundredth of the unit: smaller changes are no change.
+    At most a hundredth of the unit: 1, 2 or 5 times a power of ten. Smaller changes are no change.
     """
-    decimals = -np.floor(np.log10(TRIVIAL * scale))
-    return np.array([float(f"1e{-k:.0f}") for k in decimals])
+    found = []
+    for most in (TRIVIAL * scale).tolist():
+        power = math.floor(math.log10(most))
+        candidates = [float(f"{digit}e{power}") for digit in (1, 2, 5)]
+        found.append(max(each for each in candidates if each <= most or each == candidates[0]))
+    return np.array(found)
 
 
 def axis_fields(

@@ -368,7 +368,7 @@ def between(space: Space, limits: Mapping[Any, Any], *, strict: bool = False) ->
     >>> print(space.between({"bmi": (18, 32)}, strict=True))
     Space of 2 features
       feature  kind  values                          unit of change  limits
-      bmi      real  15 … 45 (smallest change 0.01)  7.5             between 18 and 32, strict
+      bmi      real  15 … 45 (smallest change 0.05)  7.5             between 18 and 32, strict
       bp       real  60 … 130 (smallest change 0.1)  17.5
     cost: l1 distance + 0.2 per change
     """
