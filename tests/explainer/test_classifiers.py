@@ -324,7 +324,7 @@ def test_labels_and_probabilities_that_do_not_fit_are_errors(cancer: Any) -> Non
         (regressor, cfx.becomes("benign"), "'becomes benign' is a target of classifiers"),
         (regressor, cfx.flips(), "'flips' is a target of classifiers; the model returns numbers"),
         (cfx.probability(clf), cfx.at_least(1.2), "must be a probability, between 0 and 1"),
-        (cfx.probability(clf), cfx.increase(by=0.5), "at most 0.00"),
+        (cfx.probability(clf), cfx.increase(by=0.5), r"0.00\d+ more is possible"),
         (linear_scores().fit(X, y), cfx.becomes("benign", 0.7), "gives none. Ask for the label"),
     ]
     for model, target, message in wrong:
@@ -364,3 +364,45 @@ def test_a_false_label_is_a_violation(cancer: Any) -> None:
     liar.inner = clf
     liar.classes_ = tuple(clf.classes_)
     assert not answer.verify(liar)
+
+
+def test_a_classifier_that_is_not_fitted_is_named_as_such() -> None:
+    X = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 0.0]})
+    with pytest.raises(cfx.ModelError, match="must be fitted for 'becomes good'"):
+        cfx.explain(LogisticRegression(), X.iloc[0], cfx.Space.from_data(X), "becomes good")
+
+
+class FailsForLongPetals:
+    """A classifier of the user's own that predicts nothing for one of the queries."""
+
+    classes_ = ("setosa", "versicolor", "virginica")
+
+    def __init__(self, fitted: Any) -> None:
+        self.fitted = fitted
+
+    def predict_proba(self, X: pd.DataFrame) -> Any:
+        self._check(X)
+        return self.fitted.predict_proba(X)
+
+    def predict(self, X: pd.DataFrame) -> Any:
+        self._check(X)
+        return self.fitted.predict(X)
+
+    def _check(self, X: pd.DataFrame) -> None:
+        if (X["petal length (cm)"] > 6.5).any():
+            raise ValueError("too long")
+
+
+def test_a_query_without_a_label_does_not_end_the_answers_to_others(iris: Any) -> None:
+    X, y = iris
+    model = FailsForLongPetals(GaussianNB().fit(X, y))
+    space = cfx.Space.from_data(X)
+    queries = X.iloc[[3, 118, 60]]  # petals of 6.9 cm
+    explainer = cfx.Explainer(model, space, budget=60, rng=0)
+    tables = list(explainer.explain_stream(iter([queries]), cfx.flips(), on_fault="skip"))
+    assert tables[0]["status"].tolist() == ["reached", "error", "reached"]
+    with pytest.raises(ModelError, match=r"must predict a label for the query.*6\.9"):
+        explainer.explain_many(queries, cfx.flips(), on_fault="skip")
+    with pytest.raises(ValueError, match="too long") as raised:
+        explainer.explain_many(queries, cfx.flips())
+    assert hasattr(raised.value, "evaluations")

@@ -165,7 +165,8 @@ def test_checks_stay_within_the_budget(budget: int) -> None:
     answer = cfx.explain(counted, query, space, cfx.at_least(2.5), budget=budget, rng=0)
     assert not answer.reached
     assert n_rows <= budget
-    assert n_rows == answer.n_evaluations == len(answer.trace)
+    assert n_rows == answer.n_evaluations
+    assert n_rows - len(answer.trace) in (0, 1)  # a row may be scored again, as a check
     if budget >= 30:
         assert answer.stopped in ("budget", "unreachable")
         assert answer.binding[0].words == "'d' being fixed"

@@ -24,8 +24,9 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.result.flat_table import flat_table
 from bayescfx.search.auto import Auto
 from bayescfx.search.exact.prover import Proof, Prover
-from bayescfx.search.question import Question
+from bayescfx.search.question import Question, Search
 from bayescfx.search.relaxation_checks import RelaxationChecks, needs_checks, rows_to_keep
+from bayescfx.search.rounding import AnswerRounding, needs_rounding, rows_for_rounding
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
@@ -95,6 +96,7 @@ def answer_block(
     errors: dict[int, BayesCFXError] = {}
     fault: Exception | None = None
     unfinished: Stopped = "interrupted"
+    records_errors = block.on_error == "record"
     check: RepeatCheck | None = None
     try:
         _pose(block, evaluations, questions, errors)
@@ -105,10 +107,13 @@ def answer_block(
             block.deadline,
             interrupt,
             on_step,
-            records_errors=block.on_error == "record",
+            records_errors=records_errors,
         )
+        run_after = partial(_run_after, block, interrupt, on_step)
         if isinstance(block.settings.search, Auto):
-            _check_constraints(block, open_questions, interrupt, on_step)
+            _check_constraints(open_questions, run_after)
+        unrounded = [each for each in open_questions if needs_rounding(each)]
+        run_after(AnswerRounding(), unrounded, records_errors=records_errors)
         if checks_model and not interrupt.is_requested and not block.deadline.passed:
             check = _plan_repeat_check(open_questions)
     except Exception as error:
@@ -129,69 +134,126 @@ def answer_block(
 
 
 def _answer_groups(block: Block, interrupt: Interrupt, on_step: Listener | None) -> Batch:
-    """Answer the queries of a block in groups, each about one output of a classifier.
+    """Answer the queries of a block in groups, each about one output of a classifier."""
+    whole = Batch(first=block.first, index=block.index)
+    made = block.make_regions()
+    answers: dict[int, Explanation] = {}
+    errors = dict(made.errors)
+    try:
+        parts = _blocks_by_output(block, made.regions, errors)
+    except Exception as error:
+        interrupt.end_after_fault()
+        attach(error, evaluations=block.evaluations)
+        return replace(whole, errors=errors, fault=error)
+    fault: Exception | None = None
+    for part in parts:
+        if not interrupt.is_requested:
+            found = answer_block(part, part.evaluations, interrupt, on_step, checks_model=False)
+            answers |= found.answers
+            errors |= found.errors
+            fault = fault or found.fault
+    return replace(whole, answers=dict(sorted(answers.items())), errors=errors, fault=fault)
+
+
+def _blocks_by_output(
+    block: Block, regions: Mapping[int, Region], errors: dict[int, BayesCFXError]
+) -> list[Block]:
+    """Return a block for each output of a classifier that the targets are about.
 
     Scored rows are kept in a file only.
     """
-    whole = Batch(first=block.first, index=block.index)
-    made = block.make_regions()
     targets = list(block.targets)
-    groups: dict[str, tuple[Model, dict[int, Region]]] = {}
-    for position, region in made.regions.items():
+    models: dict[str, Model] = {}
+    own: dict[str, dict[int, Region]] = {}
+    for position, region in regions.items():
         k = position - block.first
-        predicted = partial(predicted_label, block.model, region.rows(region.query[None]))
-        model, targets[k] = answering(block.model, targets[k], predicted)
-        groups.setdefault(str(model.name), (model, {}))[1][position] = region
+        try:
+            model, targets[k] = _output_of_query(block, region, targets[k])
+        except (TargetError, ModelError) as error:
+            if block.on_error == "raise":
+                raise block.name_query(position, error) from None
+            errors[position] = error
+            continue
+        name = str(model.name)
+        models.setdefault(name, model)
+        own.setdefault(name, {})[position] = region
     columns = tuple(block.space.schema.places)
-    for name, (model, own) in groups.items():
+    parts: list[Block] = []
+    for name, model in models.items():
         store = Evaluations()
         if block.evaluations.file is not None:
             store = block.evaluations.claim(columns, model.identity())
-        part = replace(
-            block,
-            model=model,
-            prover=block.provers.setdefault(name, Prover(model)),
-            evaluations=store,
-            snapshot=store.begin(),
-            targets=targets,
-            regions=own,
-            by_label=False,
-        )
-        if not interrupt.is_requested:
-            found = answer_block(part, store, interrupt, on_step, checks_model=False)
-            answers = {**whole.answers, **found.answers}
-            whole = replace(
-                whole,
-                answers=dict(sorted(answers.items())),
-                errors={**whole.errors, **found.errors},
-                fault=whole.fault or found.fault,
+        parts.append(
+            replace(
+                block,
+                model=model,
+                prover=block.provers.setdefault(name, Prover(model)),
+                evaluations=store,
+                snapshot=store.begin(),
+                targets=targets,
+                regions=own[name],
+                by_label=False,
             )
-    return replace(whole, errors={**made.errors, **whole.errors})
+        )
+    return parts
 
 
-def _check_constraints(
-    block: Block, questions: Sequence[Question], interrupt: Interrupt, on_step: Listener | None
+def _output_of_query(block: Block, region: Region, target: object) -> tuple[Model, Any]:
+    """Return the output of a classifier that a target is about for one query, and its target."""
+    row = region.rows(region.query[None])
+    try:
+        return answering(block.model, target, partial(predicted_label, block.model, row))
+    except BayesCFXError:
+        raise
+    except Exception as error:  # a model of the user may raise anything
+        if block.settings.on_fault == "raise":
+            raise
+        raise ModelError(
+            f"`model` must predict a label for the query; it fails for "
+            f"{block.model.describe(row, 0)}: {error}. Correct the query or the model."
+        ) from error
+
+
+def _run_after(
+    block: Block,
+    interrupt: Interrupt,
+    on_step: Listener | None,
+    search: Search,
+    questions: Sequence[Question],
+    *,
+    records_errors: bool,
 ) -> None:
+    """Run what follows the searches of some questions, if there is time.
+
+    It may spend the rows kept for it, and leaves the reason why a search has stopped as it is.
+    """
+    if interrupt.is_requested or block.deadline.passed:
+        return
+    reasons = {question: question.stopped for question in questions}
+    for question in questions:
+        question.is_closing = True
+    try:
+        run_searches(
+            search, questions, block.deadline, interrupt, on_step, records_errors=records_errors
+        )
+    finally:
+        for question, stopped in reasons.items():
+            question.stopped = stopped
+
+
+def _check_constraints(questions: Sequence[Question], run_after: Callable[..., None]) -> None:
     """Ask the model what constraints keep the target away, for the questions that have missed.
 
     The model may fail for rows that constraints forbid, which is no fault: the checks end.
     """
     missed = [question for question in questions if needs_checks(question)]
-    if any((not missed, interrupt.is_requested, block.deadline.passed)):
-        return
-    reasons = [question.stopped for question in missed]
-    for question in missed:
-        question.is_closing = True  # the rows kept for the checks may be spent
     try:
-        run_searches(
-            RelaxationChecks(), missed, block.deadline, interrupt, on_step, records_errors=True
-        )
+        run_after(RelaxationChecks(), missed, records_errors=True)
     except Exception as error:  # a model of the user may raise anything
         if not hasattr(error, "evaluations"):  # which failed model calls have
             raise
     finally:
-        for question, stopped in zip(missed, reasons, strict=True):
-            question.stopped = stopped
+        for question in missed:
             question.error = None  # a rule that fails outside the region is no error of the query
 
 
@@ -234,6 +296,8 @@ def _pose(
             question.begin(block.targets[position - block.first], float(score.y[0]))
             if isinstance(block.settings.search, Auto):
                 question.kept_rows = rows_to_keep(question.region, question.budget)
+            question.reserved = rows_for_rounding(question)
+            question.budget -= question.reserved
             questions.append(question)
         except (TargetError, ModelError, SpaceError) as error:
             if block.on_error == "raise":
@@ -259,7 +323,7 @@ def _make_questions(
             position=position,
             name=block.name(position) if block.names_queries else None,
         )
-        question.short_decimals = settings.short_decimals
+        question.short_decimals = settings.short_decimals and bool(region.fine.any())
         if settings.prove is not False:
             question.prover = block.prover
             question.proof = Proof()

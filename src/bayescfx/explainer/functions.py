@@ -44,10 +44,10 @@ def explain(
     n: int = 1,
     diverse: bool = False,
     tolerance: float = 0.05,
-    short_decimals: bool = True,
     timeout: float | None = None,
     evaluations: Evaluations | str | os.PathLike[str] | None = None,
     rng: Seed = None,
+    short_decimals: bool = True,
     on_step: Listener | None = None,
     on_fault: OnFault = "raise",
     progress: bool = False,
@@ -114,10 +114,10 @@ def explain_many(
     on_fault: OnFault = "raise",
     progress: bool = False,
     run: str | None = None,
-    n_jobs: int | None = None,
-    share: Share = "block",
     prove: bool | float = True,
     menu: bool = False,
+    n_jobs: int | None = None,
+    share: Share = "block",
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
 
@@ -151,8 +151,8 @@ on_fault, progress, run, prove, menu : optional
     """
     options = CallOptions(method=method, budget=budget, n=n, tolerance=tolerance, timeout=timeout)
     options |= CallOptions(rng=rng, on_step=on_step, on_fault=on_fault, progress=progress, run=run)
-    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu, diverse=diverse)
-    options |= CallOptions(short_decimals=short_decimals)
+    options |= CallOptions(n_jobs=n_jobs, share=share, prove=prove, menu=menu)
+    options |= CallOptions(diverse=diverse, short_decimals=short_decimals)
     with closing(Explainer(model, space, evaluations, **options)) as explainer:
         return explainer.explain_many(queries, target)
 

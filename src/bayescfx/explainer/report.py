@@ -141,7 +141,7 @@ def _proofs(question: Question, rows: ChosenRows) -> list[str | None]:
 
 
 def _optimality(cost: float, bound: float) -> str:
-    """Return what is proven about a row that costs as much as the bound, but for rounding."""
+    """Return what is proven about a row if no row costs less than the bound, before rounding."""
     return "optimal" if cost <= bound * (1.0 + SAME_COST) else OPTIMAL_BEFORE_ROUNDING
 
 
@@ -279,7 +279,9 @@ def _proof(
         return None, None, ""
     cost = float(question.region.cost(rows.X[:1])[0])
     if question.stopped == "exhausted":  # every allowed row was scored
-        proof = Proof("out of reach") if is_miss else Proof("optimal", cost)
+        nearest = question.X[[question.best]]  # before rounding
+        least = float(question.region.cost(nearest)[0])
+        proof = Proof("out of reach") if is_miss else Proof("optimal", least)
     if proof.conclusion == "out of reach":
         return proof.conclusion, proof.bound, ""
     if proof.conclusion is None or is_miss or not proof.bound:
@@ -311,32 +313,39 @@ def _gap(cost: float, bound: float) -> str | None:
 
 def _explain_miss(block: Block, question: Question, is_cut_short: bool) -> _Outcome:
     """Return what a proof or else the surrogate's verdict says about a target not reached."""
-    jump = _jump(question)
-    is_proven = question.proof.conclusion == "out of reach"
     if is_cut_short:
-        status: Status = "unreachable" if is_proven else _status(question, None)
-        return _Outcome(status, 0.0 if is_proven else None, jump=jump)
-    is_known = is_proven or question.stopped == "exhausted"
-    computed = _compute(block, question) if is_known else Relaxations((), is_complete=False)
+        return _outcome(question, None, (), needs_two=False)
+    computed = _compute(block, question)
     reasons = _computed_reasons(computed) or tuple(checked_reasons(question))
-    verdict = None if reasons and is_proven else _verdict(question, block.deadline)
-    if not reasons and verdict is not None:
-        reasons = tuple(Reason(words, "guess") for words in verdict.binding)
-    needs_two = computed.needs_two
-    if is_proven:
-        return _Outcome("unreachable", 0.0, reasons, needs_two, jump)
-    status = _status(question, verdict)
+    if reasons and question.proof.conclusion == "out of reach":
+        return _outcome(question, None, reasons, needs_two=computed.needs_two)
+    verdict = _verdict(question, block.deadline)
+    if verdict is not None:
+        reasons = reasons or tuple(Reason(words, "guess") for words in verdict.binding)
+    return _outcome(question, verdict, reasons, needs_two=computed.needs_two)
+
+
+def _outcome(
+    question: Question, verdict: Verdict | None, reasons: tuple[Reason, ...], *, needs_two: bool
+) -> _Outcome:
+    """Return what is known about a target not reached."""
     probability = None if verdict is None else verdict.probability
-    return _Outcome(status, probability, reasons, needs_two, jump)
+    if question.proof.conclusion == "out of reach":
+        probability = 0.0
+    status = _status(question, verdict)
+    return _Outcome(status, probability, reasons, needs_two, _jump(question))
 
 
 def _compute(block: Block, question: Question) -> Relaxations:
-    """Return what the removal of constraints does, if the model can be read."""
-    if question.prover is None or not is_readable(question):
+    """Return what the removal of constraints does, if the model can be read and the miss is known.
+
+    It is known after a proof, and if every row was scored.
+    """
+    is_known = question.stopped == "exhausted" or question.proof.conclusion == "out of reach"
+    if question.prover is None or not (is_known and is_readable(question)):
         return Relaxations((), is_complete=False)
-    work = PROOF_WORK / PROOFS_PER_QUERY
     with limited_to(block.deadline):
-        return compute_relaxations(question, question.prover, work)
+        return compute_relaxations(question, question.prover, PROOF_WORK / PROOFS_PER_QUERY)
 
 
 def _computed_reasons(computed: Relaxations) -> tuple[Reason, ...]:
@@ -379,8 +388,8 @@ def _binding_constraints(
 
 
 def _status(question: Question, verdict: Verdict | None) -> Status:
-    """Return whether a target that was not reached, without a proof, is out of reach."""
-    if question.stopped == "exhausted":
+    """Return whether a target that was not reached is out of reach."""
+    if question.stopped == "exhausted" or question.proof.conclusion == "out of reach":
         return "unreachable"
     # The search gave up on what its surrogate knew then. All scored rows may say more, or that
     # nothing can be said.

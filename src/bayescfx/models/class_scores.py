@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescfx.arrays import Array
-from bayescfx.errors import TargetError
+from bayescfx.errors import ModelError, TargetError
 from bayescfx.models.categories import categories_of
 from bayescfx.models.classifiers import probability_model
 from bayescfx.models.input_columns import Category, as_fitted
@@ -82,6 +82,11 @@ def answering(
             raise _needs_label(model, target)
         return model, target
     labels = class_labels(model)
+    if labels is None and hasattr(model.origin, "predict_proba"):
+        raise ModelError(
+            f"`model` must be fitted for '{found}': it is a classifier without `classes_`. Call "
+            "`fit` first."
+        )
     if labels is None:
         raise TargetError(
             f"'{found}' is a target of classifiers; the model returns numbers.",
@@ -160,9 +165,9 @@ def _answer_becomes(model: Model, labels: Labels, target: Becomes) -> tuple[Mode
     scores = _score(model, labels, column, decides=True)
     lost, won, wins_ties = _edge(labels, column)
     if column == wanted:
-        tie = won - EDGE_MARGIN if wins_ties else None
+        tie = won - EDGE_MARGIN if wins_ties else math.inf
         return scores, replace(named, low=won, high=math.inf, tie=tie)
-    tie = None if wins_ties else lost + EDGE_MARGIN
+    tie = math.inf if wins_ties else lost + EDGE_MARGIN
     return scores, replace(named, low=-math.inf, high=lost, tie=tie)
 
 

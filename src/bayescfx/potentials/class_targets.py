@@ -49,14 +49,14 @@ class Becomes(ClassTarget):
 
     label: object
     probability: float | None = None  # at least
-    low: float | None = None  # the wanted outputs
-    high: float | None = None
-    tie: float | None = None  # the output at which the classifier hesitates, and takes this label
+    low: float = math.inf  # the wanted outputs; none as long as the model is not known
+    high: float = -math.inf
+    tie: float = math.inf  # the output at which the classifier hesitates, and takes this label
 
     def interval(self, output: float) -> tuple[float, float]:
-        if self.low is None or self.high is None:
+        if self.low > self.high:
             raise _unresolved(self)
-        if self.tie is not None and abs(output - self.tie) < EDGE_MARGIN:
+        if abs(output - self.tie) < EDGE_MARGIN:
             return min(self.low, output), max(self.high, output)  # the query has the label
         return self.low, self.high
 
@@ -81,34 +81,30 @@ class Flips(ClassTarget):
 
     label: object = None  # the output rises with the chance of this one
     other: object = None  # the only other label, if there are two
-    won: float | None = None  # the least output with which `label` is predicted for certain
-    lost: float | None = None  # the highest output with which it is certainly not predicted
+    won: float = math.inf  # the least output with which `label` is predicted for certain
+    lost: float = -math.inf  # the highest output with which it is certainly not predicted
     wins_ties: bool = False  # whether it is predicted between the two
 
     def interval(self, output: float) -> tuple[float, float]:
-        if self.won is None or self.lost is None:
+        if self.won == math.inf:
             raise _unresolved(self)
-        if self._is_label(output):
-            return -math.inf, self.lost
-        return self.won, math.inf
+        return (-math.inf, self.lost) if self._is_label(output) else (self.won, math.inf)
 
     def predicted(self, output: float) -> object:
         """Return the label that is predicted for the query; None if it is not known."""
         return self.label if self._is_label(output) else self.other
 
     def _is_label(self, output: float) -> bool:
-        """Return whether `label` is predicted for the query."""
-        if self.won is None or self.lost is None:
-            return False
-        return output >= self.won or (self.wins_ties and output > self.lost)
+        """Return whether `label` is predicted for the query; False if that is not known."""
+        return output > self.lost if self.wins_ties else output >= self.won
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": "flips",
             "label": to_plain(self.label),
             "other": to_plain(self.other),
-            "won": self.won,
-            "lost": self.lost,
+            "won": to_plain(self.won),
+            "lost": to_plain(self.lost),
             "wins_ties": self.wins_ties,
         }
 
@@ -163,7 +159,8 @@ def becomes_from_dict(label: Any, probability: float | None, ends: dict[str, Any
 
 def flips_from_dict(label: Any, other: Any, **edge: Any) -> Flips:
     """Return the target that :meth:`Flips.to_dict` wrote."""
-    return Flips(from_plain(label), from_plain(other), **edge)
+    named = {name: from_plain(value) for name, value in edge.items()}
+    return Flips(from_plain(label), from_plain(other), **named)
 
 
 def _unresolved(target: ClassTarget) -> TargetError:
@@ -188,18 +185,8 @@ def check_probability_target(target: Target, output: float) -> None:
     if all(low > 1.0 + ROUNDING or high < -ROUNDING for low, high in wanted):
         raise TargetError(
             f"the target must be a probability, between 0 and 1; '{target}' from {output:.4g} is "
-            f"none: {_possible_change(wanted, output)}."
+            f"none: at most {output:.4g} less or {1.0 - output:.4g} more is possible."
         )
-
-
-def _possible_change(wanted: Intervals, output: float) -> str:
-    """Return by how much a probability can change towards the wanted ones, in words."""
-    ways = []
-    if any(low < output for low, _ in wanted) and output > 0.0:
-        ways.append(f"{output:.4g} less")
-    if any(high > output for _, high in wanted) and output < 1.0:
-        ways.append(f"{1.0 - output:.4g} more")
-    return f"at most {' or '.join(ways)} is possible" if ways else "it can't change that way"
 
 
 def _absolute_ends(target: Target) -> list[float]:

@@ -370,13 +370,10 @@ def _has_levels(kind: Any) -> bool:
 
 def identify_model(subject: Subject, settings: Settings, console: Console) -> Model:
     """Return the model that is explained, identified by the content of its file."""
-    labels = subject.loaded.labels
-    names_label = settings.label is None and bool(settings.target)
-    if labels and names_label and class_target(settings.target) is not None:
-        model = subject.loaded.classifier()
-    else:
-        model = as_model(subject.loaded.scoring(settings.label))
-    if labels and settings.label is None and not model.is_bare:
+    loaded = subject.loaded
+    names_label = settings.label is None and class_target(settings.target) is not None
+    model = loaded.classifier() if names_label else as_model(loaded.scoring(settings.label))
+    if loaded.labels and settings.label is None and not model.is_bare:
         console.note(
             f"the model is a classifier; its output is the {model.output or 'score'}. Choose "
             "another label with --label."

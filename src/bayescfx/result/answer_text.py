@@ -336,6 +336,8 @@ def _binding(answer: Explanation) -> list[str]:
     write = partial(number_apart, others=[answer.best.output, *ends])
     shown = [f"{each.words} ({each.shown_by(write)})" for each in answer.binding]
     one_of = "one of these constraints" if len(shown) > 1 else "this constraint"
+    if answer.no_single_constraint:
+        one_of = "one of these pairs" if len(shown) > 1 else "two constraints together"
     effect = "make it reachable" if first.makes_reachable else "bring it closer"
     how = " (checked)" if first.evidence == "checked" else ""
     return [*texts, f"Removing {one_of} would {effect}{how}: {'; '.join(shown)}."]

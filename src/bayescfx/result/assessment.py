@@ -191,13 +191,14 @@ def _overruled(
     space: Space, region: Region, row: Array, changes: Mapping[Any, Any]
 ) -> Iterator[str]:
     """Yield the derived features whose given values differ from those that follow, in words."""
-    values = {space.name(name): value for name, value in changes.items()}
-    for j in np.flatnonzero(region.recomputed).tolist():
-        name = region.names[j]
+    for given, value in changes.items():
+        name = space.name(given)
+        j = region.schema.positions[name]
+        if is_missing(value) or not region.recomputed[j]:
+            continue
         feature = region.schema.features[name]
-        value = values.get(name)
-        code = np.nan if is_missing(value) else feature.code(value, name, "changes")
-        if not np.isnan(code) and code not in (row[j], region.query[j]):
+        code = feature.code(value, name, "changes")
+        if code not in (row[j], region.query[j]):
             actual, other = feature.display(float(row[j]), code)
             yield f"{name!r} follows from other features: it is {actual}, not {other}"
 

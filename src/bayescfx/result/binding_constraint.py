@@ -65,7 +65,8 @@ class BindingConstraint:
         `write` writes the output.
         """
         if self.evidence == "computed" and self.cost is not None:
-            return f"cost {number(self.cost, 3)} without it"
+            removed = "them" if self.words.startswith("both ") else "it"
+            return f"cost {number(self.cost, 3)} without {removed}"
         if self.output is None:
             return ""
         return f"{moves(self.changes)} gives {write(self.output)}"

@@ -15,15 +15,11 @@ if TYPE_CHECKING:
 
 def kept_texts(answer: Explanation) -> list[str]:
     """Return a sentence for each counterfactual that keeps values outside limits."""
-    if not limits_of(answer.space):
-        return []
     outside = _values_outside(answer)
-    texts = []
-    for k, found in enumerate(answer.counterfactuals, start=1):
-        text = _sentence(outside, found.changes)
-        if text:
-            texts.append(text if len(answer.counterfactuals) == 1 else f"Answer {k}: {text}")
-    return texts
+    texts = [_sentence(outside, found.changes) for found in answer.counterfactuals]
+    if len(texts) > 1:
+        texts = [f"Answer {k}: {text}" * bool(text) for k, text in enumerate(texts, start=1)]
+    return list(filter(None, texts))
 
 
 def kept_text(answer: Explanation, found: Counterfactual) -> str:

@@ -101,7 +101,7 @@ def rounded_inwards(low: float, high: float, own: float) -> tuple[str, str]:
     ('4.1667', '4.182')
     >>> rounded_inwards(4.2268, 4.2836, 4.2268)
     ('4.2268', '4.2836')
-    >>> rounded_inwards(5.3356e-07, 1.538e-06, 6e-07)
+    >>> rounded_inwards(5.3356e-07, 1.538e-06, 1e-06)
     ('5.34e-07', '0.000001538')
     """
     size = max(abs(low), abs(high))

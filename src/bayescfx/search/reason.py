@@ -74,7 +74,7 @@ def checked_reasons(question: Question) -> list[Reason]:
         row, output, cost = _best_row(question, relaxed, X[is_allowed], y[is_allowed])
         miss = float(misses(question.acceptance, np.array([output]))[0])
         reason = Reason(constraint.words, "checked", constraint.features, row, output, cost)
-        if cost is not None or miss <= (1.0 - MIN_GAIN) * base:
+        if miss <= (1.0 - MIN_GAIN) * base:
             found.append((miss, reason))
     found.sort(key=lambda pair: pair[0])
     nearest = [reason for _, reason in found]

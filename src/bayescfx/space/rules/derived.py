@@ -77,9 +77,7 @@ class Derived(Rule):
         """Return how far the function is from the query's own cell, in words; or nothing."""
         feature = region.schema.features[self.derives]
         own = float(region.query[region.schema.positions[self.derives]])
-        rounding = SAME_VALUE * max(abs(own), abs(self.base)) if feature.numeric else 0.0
-        is_same = bool(same_codes(np.array([own]), self.base)[0])
-        if is_same or abs(own - self.base) <= rounding:
+        if np.isclose(own, self.base, rtol=SAME_VALUE, atol=0.0, equal_nan=True):
             return ""
         given, kept = (
             "missing" if np.isnan(c) else feature.display(c)[0] for c in (self.base, own)
