@@ -95,7 +95,7 @@ print(answer)
 
 # %%
 # The best answer as a plot. Effects are the contributions of each change. The bank
-# asked for three answers, but no other row differs enough from this one.
+# asked for three answers, but only these two differ enough from each other.
 
 from bayescfx import plots
 
@@ -121,7 +121,7 @@ looser = cfx.explain(
 print(looser.status, looser.best)
 
 # %%
-# Still out of reach. The answer above pays off both loans, and that is what the
+# Still out of reach. Both answers above pay off both loans, and that is what the
 # officer will tell her.
 
 # %%
