@@ -80,7 +80,7 @@ def test_accepted_probabilities_up_to_one_reach_to_infinity() -> None:
 
 
 def test_targets_beyond_any_probability_are_errors() -> None:
-    with pytest.raises(TargetError, match=r"at most 0\.1 more is possible"):
+    with pytest.raises(TargetError, match=r"at most 0\.9 less or 0\.1 more is possible"):
         problem(0.9, 0.4, "logit")
 
 
