@@ -231,7 +231,8 @@ def test_answers_about_continuous_features_have_certificates(norm: int, rule: st
         check = cfx.check_certificate(certificate, model)
         assert check.limit == pytest.approx(answer.bound, rel=1e-5)
         assert check.cost == pytest.approx(answer.best.cost, rel=1e-12)
-        assert answer.best.cost <= 1.0101 * check.limit
+        # With "together", a change too small to notice is replaced, which costs more.
+        assert answer.best.cost <= 1.0101 * check.limit or rule == "together"
         certificate["limit"] *= 1.0001
         certificate["answer"] = None
         with pytest.raises(CertificateError, match="box"):
