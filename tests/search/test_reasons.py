@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
@@ -298,3 +299,27 @@ def in_numbers(estimator: Any, table: pd.DataFrame, y: Any) -> Any:
 
     columns = make_column_transformer((OneHotEncoder(), ["d"]), remainder="passthrough")
     return make_pipeline(columns, estimator).fit(table, y)
+
+
+def test_a_computed_cost_is_exact_or_an_upper_bound() -> None:
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.uniform(0, 10, (300, 8)).round(1), columns=list("abcdefgh"))
+    model = LGBMRegressor(n_estimators=60, verbose=-1, n_jobs=1, random_state=0)
+    model.fit(X, X.to_numpy() @ np.arange(1.0, 9.0) + 10 * np.sin(X["a"]))
+    space = cfx.Space.from_data(X)
+    seen = set()
+    for k in range(4):
+        limited = space.max_changes(1)
+        answer = cfx.explain(model, X.iloc[k], limited, cfx.increase(percent=60), rng=0)
+        if answer.proof != "out of reach" or not answer.binding:
+            continue
+        free = cfx.explain(model, X.iloc[k], space, cfx.increase(percent=60), rng=0)
+        [found] = [each for each in answer.binding if each.words == "at most 1 change"]
+        assert free.bound is not None
+        assert found.cost is not None
+        seen.add(found.is_lowest)
+        assert found.cost >= free.bound * (1.0 - 1e-6)
+        assert ("at most" in found.shown_by()) != found.is_lowest
+        if found.is_lowest:
+            assert found.cost <= free.best.cost * (1.0 + 1e-6)
+    assert seen

@@ -355,7 +355,7 @@ def _computed_reasons(computed: Relaxations) -> tuple[Reason, ...]:
         words = " and ".join(each.words for each in answer.removed)
         words = f"both {words}" if len(answer.removed) > 1 else words
         features = tuple(name for each in answer.removed for name in each.features)
-        row = answer.row, answer.output, answer.cost
+        row = answer.row, answer.output, answer.cost, answer.is_nearest
         found.append(Reason(words, "computed", features, *row))
     return tuple(found)
 
@@ -382,6 +382,7 @@ def _binding_constraints(
                 changes,
                 reason.output,
                 reason.cost,
+                reason.is_lowest,
             )
         )
     return tuple(found)

@@ -14,7 +14,7 @@ from bayescfx.result.wording import moves, number
 Evidence: TypeAlias = Literal["computed", "checked", "guess"]
 
 _EVIDENCE = ("computed", "checked", "guess")
-_FIELDS = ("words", "evidence", "cost", "output")
+_FIELDS = ("words", "evidence", "cost", "output", "is_lowest")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class BindingConstraint:
         The model's output for this row.
     cost : float, optional
         The cost of this row if it reaches the target; else None.
+    is_lowest : bool
+        Whether no row without the constraint costs less. If the computation was cut short, or a
+        row was only checked, some may.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class BindingConstraint:
     changes: Mapping[Hashable, tuple[Any, Any]] = field(default_factory=dict)
     output: float | None = None
     cost: float | None = None
+    is_lowest: bool = False
 
     @property
     def makes_reachable(self) -> bool:
@@ -66,7 +70,8 @@ class BindingConstraint:
         """
         if self.evidence == "computed" and self.cost is not None:
             removed = "them" if self.words.startswith("both ") else "it"
-            return f"cost {number(self.cost, 3)} without {removed}"
+            cost = number(self.cost, 3)
+            return f"cost {cost if self.is_lowest else f'at most {cost}'} without {removed}"
         if self.output is None:
             return ""
         return f"{moves(self.changes)} gives {write(self.output)}"
@@ -102,4 +107,5 @@ class BindingConstraint:
             changes,
             from_plain(plain["output"]),
             from_plain(plain["cost"]),
+            bool(from_plain(plain["is_lowest"])),
         )

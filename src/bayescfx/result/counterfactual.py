@@ -51,8 +51,8 @@ class Counterfactual:
         ``"optimal"`` if no cheaper row reaches the target: for the best answer no row at all, for
         a further one no row that changes only features that it changes. ``"optimal before
         rounding"`` if that was so until its numbers became short decimals, which adds at most one
-        per cent to the cost, and changes too small to notice were replaced, which may add more. The best answer may be proven ``"within 3 %"`` only. None if nothing
-        is proven.
+        per cent to the cost, and changes too small to notice were replaced, which may add more. The
+        best answer may be proven ``"within 3 %"`` only. None if nothing is proven.
     output_name : str, default "prediction"
         What the output is called, such as "probability of good".
     follows : dict

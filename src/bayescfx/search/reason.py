@@ -41,6 +41,8 @@ class Reason:
         The output of this row.
     cost : float or None
         Its cost if it reaches the target.
+    is_lowest : bool
+        Whether no row without the constraint that reaches the target costs less.
     """
 
     words: str
@@ -49,6 +51,7 @@ class Reason:
     row: Array | None = None
     output: float | None = None
     cost: float | None = None
+    is_lowest: bool = False
 
 
 def cheapest(reasons: Iterable[Reason]) -> list[Reason]:

@@ -33,8 +33,9 @@ class RoundingTuning:
     """Numbers of the rounding; set by judgement, tests of ten tables (2026-11-19)."""
 
     extra_cost: float = 0.01  # share of an answer's cost that rounding may add
-    one_row_in: int = 20  # of the budget, kept for the rounding of answers ...
-    most_rows: int = 60  # ... but not more than these for each
+    one_row_in: int = 20  # of the budget, kept for the rounding of each answer ...
+    most_in: int = 10  # ... but not more than one in so many for all of them ...
+    most_rows: int = 60  # ... and not more than these for each
     levels: int = 6  # numbers of decimals that are tried ...
     joint_levels: int = 3  # ... and of all numbers together, before each alone
     few: int = 3  # so many numbers are rounded up and down in all combinations
@@ -67,7 +68,8 @@ def rows_for_rounding(question: Question) -> int:
     """Return how many rows of the budget are kept for rounding the answers."""
     if not question.short_decimals or not question.region.fine.any():
         return 0
-    return min(question.budget // TUNING.one_row_in, TUNING.most_rows * question.n)
+    rows = question.n * (question.budget // TUNING.one_row_in)
+    return min(rows, question.budget // TUNING.most_in, TUNING.most_rows * question.n)
 
 
 def needs_rounding(question: Question) -> bool:

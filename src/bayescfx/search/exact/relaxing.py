@@ -48,12 +48,15 @@ class RelaxedAnswer:
         Its output by the model's form.
     cost : float
         Its cost.
+    is_nearest : bool
+        Whether none costs less; otherwise the work was cut short.
     """
 
     removed: tuple[Constraint, ...]
     row: Array
     output: float
     cost: float
+    is_nearest: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +129,7 @@ def _answers(
             break
         is_complete &= is_exact
         if nearest is not None:
-            found.append(RelaxedAnswer(removed, *nearest))
+            found.append(RelaxedAnswer(removed, *nearest, is_exact))
     found.sort(key=lambda each: each.cost)
     return Relaxations(tuple(found), is_complete)
 
