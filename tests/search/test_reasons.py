@@ -310,10 +310,10 @@ def test_a_computed_cost_is_exact_or_an_upper_bound() -> None:
     seen = set()
     for k in range(4):
         limited = space.max_changes(1)
-        answer = cfx.explain(model, X.iloc[k], limited, cfx.increase(percent=60), rng=0)
-        if answer.proof != "out of reach" or not answer.binding:
+        answer = cfx.explain(model, X.iloc[k], limited, cfx.increase(percent=35), rng=0)
+        if answer.proof != "out of reach" or "at most 1 change" not in str(answer.binding):
             continue
-        free = cfx.explain(model, X.iloc[k], space, cfx.increase(percent=60), rng=0)
+        free = cfx.explain(model, X.iloc[k], space, cfx.increase(percent=35), rng=0)
         [found] = [each for each in answer.binding if each.words == "at most 1 change"]
         assert free.bound is not None
         assert found.cost is not None
