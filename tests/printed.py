@@ -6,6 +6,7 @@ Ten made tables of different kinds, six kinds of models, and a reader for each f
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from html import unescape
 from io import StringIO
@@ -17,6 +18,7 @@ from lightgbm import LGBMRegressor
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -136,7 +138,9 @@ class Typed:
         columns = make_column_transformer(
             (StandardScaler(), numbers), (OneHotEncoder(sparse_output=False), text)
         )
-        return make_pipeline(columns, self.regressor).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of the network
+            return make_pipeline(columns, self.regressor).fit(X, y)
 
 
 def _xgboost() -> Any:

@@ -281,7 +281,7 @@ def test_a_year_is_a_point_in_time_and_no_number(shell: Shell) -> None:
     houses().to_csv("houses.csv", index=False)
     base = ("inspect", "--data", "houses.csv", "--id", "key")
     ran = shell(*base, "--between", "sold=2016-02:2017")
-    assert "2016-02-01 … 2017-01-01" in ran.out
+    assert "2016-02-01 and 2017-01-01" in ran.out
     assert "'sold', a point in time" in shell.fails(*base, "--require", "sold >= 2016")
 
 

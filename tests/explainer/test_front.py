@@ -287,6 +287,7 @@ def test_random_questions_keep_every_limit() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the query lies outside its limits")
 def test_a_thousand_random_questions_keep_every_limit() -> None:
     for seed in range(80, 1080):
         random_question(seed)

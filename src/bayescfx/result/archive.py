@@ -186,6 +186,10 @@ def _check_types(content: Mapping[str, Any]) -> None:
     about = content["about"]
     has_texts = isinstance(about, dict) and all(isinstance(text, str) for text in about.values())
     check(has_texts, "about", "texts by name", about, ArchiveError)
+    labels = content.get("labels", [])
+    n_labels = 1 + len(content["counterfactuals"])
+    has_labels = isinstance(labels, list) and len(labels) in (0, n_labels)
+    check(has_labels, "labels", f"a list of {n_labels} labels, or empty", labels, ArchiveError)
 
 
 def _check_numbers(content: Mapping[str, Any], names: tuple[str, ...]) -> None:

@@ -108,4 +108,4 @@ def test_models_that_are_not_read() -> None:
     several = catboost.CatBoostRegressor(loss_function="RMSEWithUncertainty", **SMALL)
     check_refused(as_model(several.fit(table, target(table))), table, "several")
     classifier = catboost.CatBoostClassifier(**SMALL).fit(table, label(table))
-    check_refused(as_model(classifier), table, "labels")
+    check_refused(as_model(classifier), table, "classifier", "probability(model, label)")
