@@ -69,9 +69,9 @@ class BindingConstraint:
         `write` writes the output.
         """
         if self.evidence == "computed" and self.cost is not None:
-            removed = "them" if self.words.startswith("both ") else "it"
-            cost = number(self.cost, 3)
-            return f"cost {cost if self.is_lowest else f'at most {cost}'} without {removed}"
+            how_much = {True: "cost", False: "cost at most"}[self.is_lowest]
+            removed = {True: "them", False: "it"}[self.words.startswith("both ")]
+            return f"{how_much} {number(self.cost, 3)} without {removed}"
         if self.output is None:
             return ""
         return f"{moves(self.changes)} gives {write(self.output)}"
