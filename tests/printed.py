@@ -5,6 +5,7 @@ Ten made tables of different kinds, six kinds of models, and a reader for each f
 
 from __future__ import annotations
 
+import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -144,9 +145,8 @@ class Typed:
 
 
 def _xgboost() -> Any:
-    from xgboost import XGBRegressor
-
-    return XGBRegressor(n_estimators=60, max_depth=4, random_state=0, n_jobs=1)
+    xgboost: Any = importlib.import_module("xgboost")  # only where it is installed
+    return xgboost.XGBRegressor(n_estimators=60, max_depth=4, random_state=0, n_jobs=1)
 
 
 MODELS: dict[str, Callable[[], Any]] = {
