@@ -207,7 +207,9 @@ function rowLine(row, visible) {
     },
     h("th", { scope: "row" }, button),
     h("td", { class: "right strong" }, num(row.output)),
-    visible.map((f) => h("td", { class: f.levels ? null : "right" }, shown(row.cells[f.name], "bdi", 6))),
+    visible.map((f) =>
+      h("td", { class: f.levels ? null : "right" }, shown(row.cells[f.name], "bdi", 6)),
+    ),
   );
 }
 
