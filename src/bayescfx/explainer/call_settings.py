@@ -87,7 +87,7 @@ class CallSettings:
         Whether changed numbers become the shortest decimals that keep the target reached and the
         constraints, for at most one per cent of the cost, and no change is too small to notice.
         ``print(space)`` shows the smallest changes; numbers with larger steps stay as they are.
-        That takes a few rows: one in twenty of the budget, and at most 60 per answer, are kept for
+        That takes a few rows: one in thirty of the budget, and at most 60 per answer, are kept for
         it. With False, answers are as the search found them, with all digits.
     timeout : float, optional
         Seconds after which the whole call ends with the best so far.
